@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# One non-recursive Makefile. Everything built goes to build/ (out of tree); `make help` lists the targets.
+# Sources are found by folder: a new .c file in format/, config/, daemon/, daemon/ctl/ or tests/unit/ needs
+# no line here. Which folder may use which is checked by tests/lint/ in `make lint`.
+
+VERSION := 0.1.0
+B ?= build
+V ?= 0
+CC ?= gcc
+CLANG ?= clang
+BPFTOOL ?= $(firstword $(wildcard /usr/sbin/bpftool) bpftool)
+CFLAGS ?= -O2 -g
+prefix ?= /usr/local
+bindir ?= $(prefix)/bin
+sbindir ?= $(prefix)/sbin
+mandir ?= $(prefix)/share/man
+sysconfdir ?= /etc
+unitdir ?= $(prefix)/lib/systemd/system
+sysusersdir ?= $(prefix)/lib/sysusers.d
+
+ifeq ($(V),1)
+Q :=
+say := @:
+else
+Q := @
+say = @printf '  %-8s %s\n'
+endif
+MAKEFLAGS += --no-print-directory
+.DELETE_ON_ERROR:
+.SUFFIXES:
+.DEFAULT_GOAL := all
+
+WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition \
+	-Wpointer-arith -Wwrite-strings -Wvla -Wformat=2 -Wundef -Wimplicit-fallthrough
+CPPFLAGS_ALL := -I. -I$(B)/gen -D_GNU_SOURCE -DIOTRACED_VERSION='"$(VERSION)"' $(CPPFLAGS)
+CFLAGS_ALL := -std=gnu11 $(WARN) -fstack-protector-strong -fno-strict-aliasing $(CFLAGS) $(SAN)
+LDFLAGS_ALL := $(LDFLAGS) $(SAN) -Wl,-z,relro,-z,now
+
+FORMAT_LIBS := -llz4 -lxxhash -lm
+CONFIG_LIBS := -lyaml
+DAEMON_LIBS := -lbpf -lelf -lz -lsystemd -ljson-c -pthread
+CTL_LIBS := -ljson-c
+
+FORMAT_SRC := $(wildcard format/*.c)
+CONFIG_SRC := $(wildcard config/*.c)
+DAEMON_SRC := $(filter-out daemon/main.c,$(wildcard daemon/*.c))
+CTL_SRC := $(wildcard daemon/ctl/*.c) daemon/control-proto.c
+BPF_SRC := $(wildcard bpf/*.bpf.c)
+UNIT_SRC := $(wildcard tests/unit/test-*.c)
+FUZZ_SRC := $(wildcard tests/fuzz/fuzz-*.c)
+TOOL_SRC := $(wildcard tests/tools/*.c)
+BENCH_SRC := $(wildcard tests/bench/*.c)
+
+obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
+SKEL := $(patsubst bpf/%.bpf.c,$(B)/gen/%.skel.h,$(BPF_SRC))
+LIBS_A := $(B)/libiotformat.a $(B)/libiotconfig.a $(B)/libiotdaemon.a
+UNIT_BIN := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(UNIT_SRC))
+FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(FUZZ_SRC))
+FUZZ_REPLAY := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz-replay/%,$(FUZZ_SRC))
+TOOL_BIN := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(TOOL_SRC))
+BENCH_BIN := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(BENCH_SRC))
+
+.PHONY: all
+all: $(B)/iotraced $(B)/iotracectl ## Build iotraced and iotracectl
+
+# ---- objects -------------------------------------------------------------------------------------
+
+$(B)/obj/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(say) CC $<
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c -o $@ $<
+
+# Changed flags rebuild everything: a sanitizer build never mixes with a plain one.
+$(B)/flags: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL)' | cmp -s - $@ || printf '%s\n' '$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL)' > $@
+.PHONY: FORCE
+FORCE:
+
+# Only the daemon's libbpf side sees the skeletons.
+$(call obj,$(DAEMON_SRC)): | $(SKEL)
+
+define archive
+	@mkdir -p $(@D)
+	$(say) AR $@
+	$(Q)rm -f $@ && $(AR) rcs $@ $^
+endef
+$(B)/libiotformat.a: $(call obj,$(FORMAT_SRC))
+	$(archive)
+$(B)/libiotconfig.a: $(call obj,$(CONFIG_SRC))
+	$(archive)
+$(B)/libiotdaemon.a: $(call obj,$(DAEMON_SRC))
+	$(archive)
+$(B)/libiotctl.a: $(call obj,$(filter-out daemon/ctl/main.c,$(CTL_SRC)))
+	$(archive)
+
+$(B)/iotraced: $(call obj,daemon/main.c) $(B)/libiotdaemon.a $(B)/libiotconfig.a $(B)/libiotformat.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+
+# iotracectl links neither libbpf nor libsystemd nor libyaml: segments are readable anywhere.
+$(B)/iotracectl: $(call obj,daemon/ctl/main.c) $(B)/libiotctl.a $(B)/libiotformat.a
+	$(say) LD $@
+	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(FORMAT_LIBS) $(CTL_LIBS)
+
+# ---- BPF: never reads the build host's kernel; bpf/kernel.bpf.h declares the few fields we touch -----
+
+BPF_CFLAGS := -g -O2 -target bpf -mcpu=v2 -D__TARGET_ARCH_x86 -I. -Wall -Wextra -Werror \
+	-Wno-unused-parameter -Wno-missing-declarations -fno-stack-protector
+$(B)/bpf/%.bpf.o: bpf/%.bpf.c
+	@mkdir -p $(@D)
+	$(say) BPF $<
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
+$(B)/gen/%.skel.h: $(B)/bpf/%.bpf.o
+	@mkdir -p $(@D)
+	$(say) SKEL $@
+	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@
+
+# ---- tests -----------------------------------------------------------------------------------------
+
+TEST_LIBS := $(B)/libiotctl.a $(LIBS_A)
+$(B)/tests/unit/%: tests/unit/%.c $(TEST_LIBS) $(B)/flags
+	@mkdir -p $(@D)
+	$(say) TEST $@
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libiotctl.a $(B)/libiotdaemon.a \
+		$(B)/libiotconfig.a $(B)/libiotformat.a -lcmocka $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+$(B)/tests/tools/%: tests/tools/%.c $(TEST_LIBS) $(B)/flags
+	@mkdir -p $(@D)
+	$(say) TOOL $@
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libiotctl.a $(B)/libiotdaemon.a \
+		$(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+$(B)/tests/bench/%: tests/bench/%.c $(TEST_LIBS) $(B)/flags
+	@mkdir -p $(@D)
+	$(say) BENCH $@
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libiotctl.a $(B)/libiotdaemon.a \
+		$(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+
+# Replays the seed corpus through each fuzz target's entry point, without libFuzzer: `make fuzz-smoke`.
+$(B)/tests/fuzz-replay/%: tests/fuzz/%.c tests/fuzz/replay-main.c $(TEST_LIBS) $(B)/flags
+	@mkdir -p $(@D)
+	$(say) FUZZ $@
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $< tests/fuzz/replay-main.c $(B)/libiotctl.a \
+		$(B)/libiotdaemon.a $(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+
+.PHONY: unit tests-bin
+tests-bin: $(UNIT_BIN) $(FUZZ_REPLAY) $(TOOL_BIN)
+unit: $(UNIT_BIN) ## Build and run the unit tests only (no root)
+	$(Q)KIND=unit tests/run-all.sh
+
+.PHONY: deps
+deps: ## Install what building and testing needs (Debian, root)
+	$(Q)tests/lib/install-deps.sh
+
+.PHONY: check
+check: ## Run all tests: unit, golden, fuzz-smoke, live, vm (KIND=..., T=... select)
+	$(Q)tests/lib/install-deps.sh check
+	$(Q)$(MAKE) all tests-bin
+	$(Q)tests/run-all.sh
+
+.PHONY: run
+run: ## Install dependencies, build, record real I/O in the foreground, show what was seen (root)
+	$(Q)tests/lib/install-deps.sh build
+	$(Q)$(MAKE) all
+	$(Q)tests/lib/run-demo.sh
+
+.PHONY: bench
+bench: ## Measure against perf, bpftrace and plain LZ4, in pairs, in one run (root)
+	$(Q)tests/lib/install-deps.sh bench
+	$(Q)$(MAKE) all $(BENCH_BIN) $(TOOL_BIN)
+	$(Q)tests/bench/run.sh
+
+.PHONY: fuzz-smoke
+fuzz-smoke: $(FUZZ_REPLAY) ## Replay all fuzz seeds
+	$(Q)KIND=fuzz-smoke tests/run-all.sh
+
+.PHONY: asan ubsan valgrind
+asan: ## Unit tests under AddressSanitizer
+	$(Q)$(MAKE) B=$(B)/asan SAN='-fsanitize=address -fno-omit-frame-pointer' CFLAGS='-O1 -g' unit
+ubsan: ## Unit tests under UndefinedBehaviorSanitizer
+	$(Q)$(MAKE) B=$(B)/ubsan SAN='-fsanitize=undefined -fno-sanitize-recover=all' CFLAGS='-O1 -g' unit
+valgrind: $(UNIT_BIN) ## Unit tests under valgrind
+	$(Q)KIND=unit WRAP='valgrind -q --error-exitcode=99 --leak-check=full' tests/run-all.sh
+
+.PHONY: lint format
+lint: $(SKEL) ## clang-format, clang-tidy, cppcheck, shellcheck, include directions
+	$(Q)B=$(B) tests/lint/run.sh
+format: ## Reformat all C sources
+	$(Q)git ls-files '*.c' '*.h' | xargs clang-format -i
+
+# ---- install ---------------------------------------------------------------------------------------
+
+.PHONY: install uninstall
+install: all ## Install below $(DESTDIR)$(prefix)
+	install -D -m 0755 $(B)/iotraced $(DESTDIR)$(sbindir)/iotraced
+	install -D -m 0755 $(B)/iotracectl $(DESTDIR)$(bindir)/iotracectl
+	install -D -m 0644 config/iotraced.yaml $(DESTDIR)$(sysconfdir)/iotraced/iotraced.yaml
+	install -d -m 0755 $(DESTDIR)$(sysconfdir)/iotraced/conf.d $(DESTDIR)$(unitdir)
+	sed 's|@sbindir@|$(sbindir)|g' units/iotraced.service.in > $(DESTDIR)$(unitdir)/iotraced.service
+	install -D -m 0644 units/iotraced.sysusers $(DESTDIR)$(sysusersdir)/iotraced.conf
+uninstall: ## Remove what install put there (the configuration stays)
+	rm -f $(DESTDIR)$(sbindir)/iotraced $(DESTDIR)$(bindir)/iotracectl
+	rm -f $(DESTDIR)$(unitdir)/iotraced.service $(DESTDIR)$(sysusersdir)/iotraced.conf
+
+.PHONY: clean help
+clean: ## Remove build/
+	rm -rf $(B)
+help: ## This list
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{n=split($$1,t," "); printf "  %-12s %s\n", t[1], $$2}' $(MAKEFILE_LIST)
+
+-include $(shell find $(B) -name '*.d' 2>/dev/null)

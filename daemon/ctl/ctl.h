@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ctl.h - what every verb of iotracectl gets, and the table of verbs.
+ *
+ * One file per verb (verb-<name>.c); main.c parses the options that mean the same everywhere,
+ * then calls the verb with what is left. Verbs return an exit code below; libraries never print.
+ */
+#pragma once
+
+#include "format/scan.h"
+
+/* Documented exit codes (service.md): verify and explain also use enum iot_verdict_code. */
+enum ctl_exit {
+	CTL_OK = 0,
+	CTL_ERROR = 1,
+	CTL_USAGE = 2,
+	CTL_NO_DAEMON = 3,
+	CTL_DENIED = 4,
+};
+
+enum ctl_color {
+	CTL_COLOR_AUTO = 0,
+	CTL_COLOR_ALWAYS = 1,
+	CTL_COLOR_NEVER = 2,
+};
+
+struct ctl {
+	const char *socket;
+	bool json;
+	bool no_pager;
+	enum ctl_color color; /* NO_COLOR honoured by ctl_color_enabled() */
+	struct iot_filter filter; /* --since --until --dev --op --swap --pid --comm --min-latency */
+	const char *format;	  /* export --format */
+	const char *output;	  /* --output */
+	bool strict;
+};
+
+struct ctl_verb {
+	const char *name;
+	const char *args;    /* usage: "[PATH...]" */
+	const char *summary; /* one line for --help */
+	int (*run)(struct ctl *c, int argc, char **argv); /* argv[0] = verb */
+};
+
+/* live verbs: need the daemon */
+int verb_status(struct ctl *c, int argc, char **argv);
+int verb_inflight(struct ctl *c, int argc, char **argv);
+int verb_rotate(struct ctl *c, int argc, char **argv);
+int verb_flush(struct ctl *c, int argc, char **argv);
+int verb_probes(struct ctl *c, int argc, char **argv);
+int verb_config(struct ctl *c, int argc, char **argv);
+/* offline verbs: files, directories, archive trees; default path = the state directory */
+int verb_segments(struct ctl *c, int argc, char **argv);
+int verb_cat(struct ctl *c, int argc, char **argv);
+int verb_report(struct ctl *c, int argc, char **argv);
+int verb_verify(struct ctl *c, int argc, char **argv);
+int verb_recover(struct ctl *c, int argc, char **argv);
+int verb_export(struct ctl *c, int argc, char **argv);
+
+/* "iotracectl: <fmt>" on stderr; returns code, for `return ctl_fail(CTL_ERROR, ...)`. */
+int ctl_fail(int code, const char *fmt, ...) IOT_PRINTF(2, 3);
+bool ctl_color_enabled(const struct ctl *c);
+/* Starts the pager on a terminal; stdout is the pager's input afterwards. */
+void ctl_pager_open(const struct ctl *c);
+void ctl_pager_close(void);
+
+/* client.c: one call on the control socket. 0 and *ret_parameters (caller puts), or a CTL_* exit
+ * code with the message printed already. */
+struct json_object;
+int ctl_call(struct ctl *c, const char *method, struct json_object *parameters,
+	     struct json_object **ret_parameters) IOT_MUST_CHECK;

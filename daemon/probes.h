@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * probes.h - the kernel side of the block stream as the daemon sees it: load, decide per kernel by
+ * BTF, attach, and hand out the maps' memory. The only user of libbpf in the project.
+ *
+ * Opening decides, loading asks the kernel, attaching makes programs run with the gate closed;
+ * probes_gate() opens it once everything is in place, so that the capture has one first instant.
+ * Each probe's outcome is recorded, never only logged.
+ */
+#pragma once
+
+#include "bpf/events.h"
+#include "config/config.h"
+#include "format/record.h"
+
+struct probes;
+
+/* How the running kernel encodes what the wire carries raw; the decoder's only kernel knowledge. */
+struct probes_kernel {
+	uint32_t op_mask;		  /* low bits of cmd_flags that hold the op */
+	uint8_t op[256];		  /* kernel op -> enum iot_op */
+	uint32_t flag_mask[32];		  /* bit n of cmd_flags -> enum iot_flag mask; 0 = unknown */
+	bool status_is_errno;		  /* ev_block.status is an errno, not a blk_status_t */
+	uint8_t swap_out;		  /* enum iot_swap_ability */
+	uint8_t swap_in;
+};
+
+/* The mmap'ed ring of one CPU group. Positions are monotonic byte counts, as in the kernel ABI. */
+struct probes_ring {
+	int fd;			  /* for epoll */
+	uint64_t size;		  /* bytes of data area */
+	unsigned long *consumer;  /* page we write */
+	const unsigned long *producer;
+	const uint8_t *data;	  /* mapped twice in a row */
+};
+
+struct probes_options {
+	const struct iot_stream_config *stream;
+	const struct iot_device_filter *devices;
+	bool force_fallback; /* tests: take raw_tp even where tp_btf loads */
+};
+
+/* -EPERM err names the missing capability; -ENOTSUP no BTF; -EOPNOTSUPP lockdown or no tracing BPF. */
+int probes_open(const struct probes_options *opts, struct probes **ret, struct iot_error *err) IOT_MUST_CHECK;
+/* Opens the gate; records exist from *ret_attach_ns on. */
+int probes_gate(struct probes *p, bool open, uint64_t *ret_ns) IOT_MUST_CHECK;
+struct probes *probes_close(struct probes *p); /* detaches; maps are freed when the last fd goes */
+/* Detach all links (programs stop running once their last runs end). */
+void probes_detach(struct probes *p);
+
+const struct probes_kernel *probes_kernel(const struct probes *p);
+unsigned int probes_n_rings(const struct probes *p);
+struct probes_ring *probes_ring(struct probes *p, unsigned int i);
+struct ev_control *probes_control(struct probes *p);
+unsigned int probes_n_cpus(const struct probes *p); /* possible CPUs = dimension of the cells */
+/* Counter cell, live memory shared with the kernel. slot 0 or 1. */
+struct ev_cell *probes_cell(struct probes *p, unsigned int slot, unsigned int cpu, unsigned int probe);
+
+/* Probe table for status and segments; n includes absent ones. Borrowed. */
+const struct iot_probe *probes_table(const struct probes *p, size_t *ret_n);
+
+/*
+ * Makes epoch the active one and returns only when no program still runs under the old one
+ * (map-in-map update: p50 10 ms, worst seconds on a saturated machine). Not from the drain path.
+ */
+int probes_flip(struct probes *p, uint64_t epoch) IOT_MUST_CHECK;
+/* Reads the whole ledger of a slot without a writer. Caller frees *ret. */
+int probes_ledger_read(struct probes *p, unsigned int slot, struct ev_ledger_key **ret_keys,
+		       struct ev_ledger_val **ret_vals, size_t *ret_n) IOT_MUST_CHECK;
+/* Empties ledger and cells of a slot without a writer. */
+int probes_slot_clear(struct probes *p, unsigned int slot) IOT_MUST_CHECK;
+/* Runs the kernel skipped, per probe since load; IOT_COUNT_UNKNOWN where not measurable. Cheap enough
+ * for every 100 ms. missed[EV_N_BLOCK_PROBES]. */
+int probes_missed(struct probes *p, uint64_t missed[EV_N_BLOCK_PROBES]) IOT_MUST_CHECK;
+/* Requests in flight now (ev_block values with EV_BLOCK_IN_FLIGHT). Caller frees. */
+int probes_in_flight(struct probes *p, struct ev_block **ret, size_t *ret_n) IOT_MUST_CHECK;
+/* Re-resolves the device filter against the devices present (start, reload, every second if set). */
+int probes_set_devices(struct probes *p, const struct iot_device_filter *f) IOT_MUST_CHECK;
+
+/* For status: bytes of kernel memory by the maps (fdinfo memlock) and by rings; per program run
+ * count and time where kernel.bpf_stats_enabled is set. */
+struct probes_memory {
+	uint64_t maps_bytes;
+	uint64_t rings_bytes;
+};
+int probes_memory(struct probes *p, struct probes_memory *ret) IOT_MUST_CHECK;
+struct probes_run_stats {
+	char program[32];
+	uint16_t probe;
+	uint64_t run_count;
+	uint64_t run_time_ns;
+	uint64_t missed; /* IOT_COUNT_UNKNOWN = not measurable */
+};
+int probes_run_stats(struct probes *p, struct probes_run_stats **ret, size_t *ret_n) IOT_MUST_CHECK;

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scan.h - many segments as one stream of requests in time order.
+ *
+ * Paths may be segment files, state directories or archive trees; files are ordered by (capture,
+ * seq), never by clock. Requests come out by completion time through a bounded merge: blocks that
+ * overlap in time are held together, nothing else is. Filters apply here, so that they mean the
+ * same in every verb. Damage is not fatal: it is noted in the scan's verdict and the scan goes on.
+ */
+#pragma once
+
+#include "format/verify.h"
+
+enum iot_swap_filter {
+	IOT_SWAP_ANY = 0,
+	IOT_SWAP_ONLY = 1,
+	IOT_SWAP_WITHOUT = 2,
+	IOT_SWAP_ONLY_OUT = 3,
+	IOT_SWAP_ONLY_IN = 4,
+};
+
+/* Zero-initialised = everything. */
+struct iot_filter {
+	uint64_t since_ns; /* CLOCK_REALTIME ns; 0 = open */
+	uint64_t until_ns;
+	char dev[64];	   /* "nvme0n1", "nvme0n1p2", "259:1"; "" = all */
+	uint32_t ops;	   /* bit mask of enum iot_op; 0 = all */
+	enum iot_swap_filter swap;
+	uint32_t pid;	   /* pid or tgid; 0 = all */
+	char comm[IOT_COMM_LEN + 1]; /* exact; "" = all */
+	uint64_t min_latency_ns;     /* complete - start (or issue) */
+	uint64_t id;	   /* 0 = all */
+};
+
+struct iot_scan;
+
+/* -ENOENT with err when a path has no segments. Damaged files are listed in the verdict. */
+int iot_scan_open(const char *const *paths, size_t n_paths, const struct iot_filter *filter,
+		  struct iot_scan **ret, struct iot_error *err) IOT_MUST_CHECK;
+struct iot_scan *iot_scan_close(struct iot_scan *sc);
+
+size_t iot_scan_n_segments(const struct iot_scan *sc);
+/* Sorted by (stream, capture, seq). Borrowed. */
+struct iot_segment *iot_scan_segment(const struct iot_scan *sc, size_t i);
+
+/* columns as in iot_segment_read_block. Positive IOT_READ_END at the end. *ret_segment (may be
+ * NULL) = where the record comes from, for names and clocks. */
+void iot_scan_columns(struct iot_scan *sc, uint64_t columns);
+int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segment **ret_segment,
+		  struct iot_error *err) IOT_MUST_CHECK;
+/* Losses of all segments that pass the filter (op, dev, time). Caller frees. */
+int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n, struct iot_error *err) IOT_MUST_CHECK;
+/* Verdict over all segments, chains checked: as `verify` would say, without decoding every record
+ * when full is false. */
+int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, struct iot_error *err) IOT_MUST_CHECK;
+
+/* Device name by a segment's tables, else "major:minor" into buf. */
+const char *iot_dev_name(const struct iot_segment *s, uint32_t dev, char *buf, size_t size);
+bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s, const struct iot_request *r);
+
+static inline void iot_scan_closep(struct iot_scan **sc)
+{
+	*sc = iot_scan_close(*sc);
+}
