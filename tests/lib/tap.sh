@@ -58,7 +58,7 @@ assert_ne() {
 
 # assert_num NAME A OP B	OP: -eq -ne -lt -le -gt -ge; anything but integers fails
 assert_num() {
-	if [ "$2" "$3" "$4" ] 2>/dev/null; then
+	if test "$2" "$3" "$4" 2>/dev/null; then
 		ok "$1"
 	else
 		not_ok "$1" "not so: '$2' $3 '$4'"
