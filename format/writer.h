@@ -28,7 +28,7 @@ struct iot_segment_info {
 	uint32_t n_cpus;	  /* possible CPUs */
 	uint64_t epoch;
 	uint64_t seq;		  /* order within the capture, from 1 */
-	uint64_t prev_footer_hash; /* xxh64 of the previous segment's footer bytes; 0 = first */
+	uint64_t prev_footer_hash; /* 0: not known yet, see iot_footer.prev_footer_hash */
 	uint64_t attach_ns;	  /* the capture's gate opened, CLOCK_MONOTONIC */
 	struct iot_clocks clocks; /* at creation */
 	struct iot_probe *probes;
@@ -40,6 +40,9 @@ void iot_segment_info_done(struct iot_segment_info *info);
 /* What the footer says beyond the blocks; filled by the daemon after the epoch's barrier. */
 struct iot_footer {
 	uint8_t reason;		  /* enum iot_seal_reason */
+	/* xxh64 of the previous segment's footer bytes; 0 = first. In the footer, not the header: a
+	 * segment is opened before the epoch flips, hence before its predecessor has a footer. */
+	uint64_t prev_footer_hash;
 	struct iot_clocks clocks; /* at seal */
 	uint64_t epoch_first_ns;  /* the epoch's window: flip in .. flip out, CLOCK_MONOTONIC */
 	uint64_t epoch_last_ns;
