@@ -12,33 +12,13 @@
 #pragma once
 
 #include "format/batch.h"
+#include "format/block.h"
 #include "format/record.h"
 #include "format/writer.h"
 
 enum iot_segment_state {
 	IOT_SEGMENT_SEALED = 1,	 /* footer and trailer are whole */
 	IOT_SEGMENT_TORN = 2,	 /* no (whole) footer; blocks may be good */
-};
-
-enum iot_block_kind {
-	IOT_BLOCK_REQUESTS = 1,
-	IOT_BLOCK_OPEN = 2,   /* requests in flight at the seal */
-	IOT_BLOCK_LEDGER = 3,
-};
-
-struct iot_block_info {
-	uint64_t offset;     /* of the block header frame in the file */
-	uint64_t size;	     /* header frame and data frame, bytes in the file */
-	uint64_t seq;	     /* number of the block in the segment, from 0 */
-	uint64_t first_ns;
-	uint64_t last_ns;
-	uint64_t first_id;
-	uint64_t last_id;
-	uint32_t count;
-	uint32_t raw_bytes;
-	uint8_t kind;	     /* enum iot_block_kind */
-	uint32_t n_spans;
-	struct iot_span spans[IOT_MAX_RINGS];
 };
 
 struct iot_segment;
@@ -71,9 +51,8 @@ int iot_segment_next_block(struct iot_segment *s, struct iot_block_info *ret,
 			   struct iot_error *err) IOT_MUST_CHECK;
 /*
  * Decodes the requests (or open requests) of a block into b, replacing its contents. columns: mask
- * of IOT_COLS_*, what the caller will look at; other fields come back null. -EBADMSG = damaged.
+ * of IOT_COLS_* (block.h), what the caller will look at; other fields come back null. -EBADMSG = damaged.
  */
-#define IOT_COLS_ALL UINT64_MAX
 int iot_segment_read_block(struct iot_segment *s, const struct iot_block_info *info, uint64_t columns,
 			   struct iot_batch *b, struct iot_error *err) IOT_MUST_CHECK;
 /* Reads all ledger blocks. *ret_losses is owned by the caller (free). -EBADMSG if they do not match

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "format/batch.h"
+#include "format/block.h"
 #include "format/record.h"
 
 /* What the file header says. Strings and tables are borrowed during the call only. */
@@ -79,6 +80,13 @@ struct iot_writer *iot_writer_close(struct iot_writer *w); /* closes the fd, wri
  */
 int iot_writer_put(struct iot_writer *w, const struct iot_batch *b, const struct iot_span *spans,
 		   size_t n_spans) IOT_MUST_CHECK;
+
+/*
+ * Appends a block that another segment already holds, byte for byte (info as decoded, block = both
+ * frames, info->size bytes): for recovery. Same promise as iot_writer_put. Its seq stays what it
+ * was, so that a block cut from the middle remains visible; it must be larger than the last one's.
+ */
+int iot_writer_copy(struct iot_writer *w, const struct iot_block_info *info, const void *block) IOT_MUST_CHECK;
 
 /* Writes open requests, ledger, footer and trailer. On error the file ends at its last block. */
 int iot_writer_seal(struct iot_writer *w, const struct iot_footer *f) IOT_MUST_CHECK;
