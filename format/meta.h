@@ -71,7 +71,7 @@ struct iot_meta_footer {
 
 void iot_meta_footer_done(struct iot_meta_footer *f);
 
-/* Appends the footer frame. *ret_hash = its hash field: what the next header's prev_footer_hash
+/* Appends the footer frame. *ret_hash = its hash field: what the next footer's prev_footer_hash
  * says. f->footer.losses and .open are not looked at. */
 int iot_meta_footer_encode(const struct iot_meta_footer *f, struct iot_buf *buf,
 			   uint64_t *ret_hash) IOT_MUST_CHECK;

@@ -85,7 +85,7 @@ struct iot_disk_header {
 	uint32_t reserved2;
 	uint64_t epoch;
 	uint64_t seq;		   /* from 1 */
-	uint64_t prev_footer_hash; /* 0 = first of its capture */
+	uint64_t prev_footer_hash; /* 0 = not known when the file was opened: the footer has it */
 	uint64_t attach_ns;
 	struct iot_disk_clocks clocks;
 };
@@ -123,6 +123,9 @@ struct iot_disk_footer {
 	uint8_t reason; /* enum iot_seal_reason, never 0 */
 	uint8_t reserved0[3];
 	uint64_t header_hash; /* hash field of the file header: ties the footer to its file */
+	/* Footer hash of the segment with seq - 1; 0 = first of its capture. Not in the header: a
+	 * segment is opened before the epoch flips, when its predecessor has no footer yet. */
+	uint64_t prev_footer_hash;
 	struct iot_disk_clocks clocks;
 	uint64_t epoch_first_ns;
 	uint64_t epoch_last_ns;
