@@ -10,6 +10,7 @@
  *   dsync:...                   direct writes with RWF_DSYNC (FUA, or a flush sequence)
  *   read-batch:... write-batch: COUNT adjacent requests in one io_submit(2): the plug merges them
  *   read-deep:... write-deep:   COUNT requests in one io_submit, every second place: no merging
+ *   write-at:LENGTH:OFFSET:...  one io_submit per OFFSET, no plug, then wait for all of them
  *   fsync  discard:OFFSET:LENGTH  zeroout:OFFSET:LENGTH  sg-inquiry  nvme-read:OFFSET:LENGTH
  *   sleep:MSEC
  *
@@ -40,6 +41,7 @@
 #include <unistd.h>
 
 #define MAX_BATCH 256
+#define MAX_FIELDS 16
 #define BUFFER_ALIGN 4096U
 
 struct job {
@@ -56,6 +58,8 @@ struct operation {
 	uint64_t offset;
 	uint64_t length;
 	uint64_t count;
+	uint64_t fields[MAX_FIELDS]; /* all numbers as they were given */
+	size_t n_fields;
 };
 
 static uint64_t now_ns(void)
@@ -98,7 +102,6 @@ static int parse_number(const char *s, const char **ret_end, uint64_t *ret)
 static int parse_operation(const char *word, struct operation *ret)
 {
 	struct operation op = {.count = 1};
-	uint64_t *fields[] = {&op.offset, &op.length, &op.count};
 	size_t n = strcspn(word, ":");
 	int r;
 
@@ -106,15 +109,19 @@ static int parse_operation(const char *word, struct operation *ret)
 		return -EINVAL;
 	memcpy(op.name, word, n);
 	word += n;
-	for (size_t i = 0; *word == ':'; i++) {
-		if (i >= 3)
-			return -EINVAL;
-		r = parse_number(word + 1, &word, fields[i]);
+	for (; *word == ':'; op.n_fields++) {
+		if (op.n_fields >= MAX_FIELDS)
+			return -E2BIG;
+		r = parse_number(word + 1, &word, &op.fields[op.n_fields]);
 		if (r < 0)
 			return r;
 	}
 	if (*word != '\0')
 		return -EINVAL;
+	op.offset = op.fields[0];
+	op.length = op.fields[1];
+	if (op.n_fields > 2)
+		op.count = op.fields[2];
 	*ret = op;
 	return 0;
 }
@@ -178,13 +185,82 @@ static int do_rw(struct job *job, const struct operation *op, bool write, int fl
 	return 0;
 }
 
+struct batch {
+	aio_context_t ctx;
+	size_t n;
+	struct iocb iocbs[MAX_BATCH];
+};
+
+/* Waits for n completions. *ret_error: the errno of a request that failed, else 0. */
+static int batch_wait(const struct batch *batch, size_t n, uint64_t length, int *ret_error)
+{
+	struct io_event events[MAX_BATCH];
+	int error = 0;
+
+	while (n > 0) {
+		long got = syscall(SYS_io_getevents, batch->ctx, 1L, (long)n, events, NULL);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		for (long i = 0; i < got; i++) {
+			if (events[i].res < 0)
+				error = (int)-events[i].res;
+			else if ((uint64_t)events[i].res != length)
+				return -EREMOTEIO;
+		}
+		n -= (size_t)got;
+	}
+	*ret_error = error;
+	return 0;
+}
+
+/* together: one io_submit for all of them (plugged), else one for each. */
+static int batch_run(struct batch *batch, bool together, uint64_t length, int *ret_error)
+{
+	struct iocb *list[MAX_BATCH];
+	int r = 0;
+
+	for (size_t i = 0; i < batch->n; i++)
+		list[i] = &batch->iocbs[i];
+	batch->ctx = 0;
+	if (syscall(SYS_io_setup, MAX_BATCH, &batch->ctx) < 0)
+		return -errno;
+	for (size_t done = 0; done < batch->n;) {
+		long want = together ? (long)(batch->n - done) : 1L;
+		long n = syscall(SYS_io_submit, batch->ctx, want, list + done);
+
+		if (n < 0) {
+			r = -errno;
+			break;
+		}
+		done += (size_t)n;
+	}
+	if (r == 0)
+		r = batch_wait(batch, batch->n, length, ret_error);
+	syscall(SYS_io_destroy, batch->ctx);
+	return r;
+}
+
+static void batch_add(struct job *job, struct batch *batch, bool write, uint64_t offset,
+		      uint64_t length)
+{
+	struct iocb *iocb = &batch->iocbs[batch->n];
+
+	iocb->aio_lio_opcode = write ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
+	iocb->aio_fildes = (uint32_t)job->fd;
+	iocb->aio_buf = (uint64_t)(uintptr_t)(job->buffer + batch->n * length);
+	iocb->aio_nbytes = length;
+	iocb->aio_offset = (int64_t)offset;
+	batch->n++;
+}
+
 static int do_batch(struct job *job, const struct operation *op, bool write, unsigned int stride)
 {
-	struct iocb iocbs[MAX_BATCH] = {};
-	struct iocb *list[MAX_BATCH];
-	struct io_event events[MAX_BATCH];
-	aio_context_t ctx = 0;
-	uint64_t t0_ns, t1_ns, n_done = 0;
+	const char *kind = write ? "write" : "read";
+	struct batch batch = {};
+	uint64_t t0_ns, t1_ns;
 	int error = 0, r;
 
 	if (op->count == 0 || op->count > MAX_BATCH)
@@ -192,53 +268,44 @@ static int do_batch(struct job *job, const struct operation *op, bool write, uns
 	r = ensure_buffer(job, op->length * op->count);
 	if (r < 0)
 		return r;
-	if (syscall(SYS_io_setup, MAX_BATCH, &ctx) < 0)
-		return -errno;
-	for (uint64_t i = 0; i < op->count; i++) {
-		iocbs[i].aio_lio_opcode = write ? IOCB_CMD_PWRITE : IOCB_CMD_PREAD;
-		iocbs[i].aio_fildes = (uint32_t)job->fd;
-		iocbs[i].aio_buf = (uint64_t)(uintptr_t)(job->buffer + i * op->length);
-		iocbs[i].aio_nbytes = op->length;
-		iocbs[i].aio_offset = (int64_t)(op->offset + i * stride * op->length);
-		list[i] = &iocbs[i];
-	}
+	for (uint64_t i = 0; i < op->count; i++)
+		batch_add(job, &batch, write, op->offset + i * stride * op->length, op->length);
 	t0_ns = now_ns();
-	for (uint64_t done = 0; done < op->count;) {
-		long n = syscall(SYS_io_submit, ctx, (long)(op->count - done), list + done);
-
-		if (n < 0) {
-			r = -errno;
-			break;
-		}
-		done += (uint64_t)n;
-	}
-	while (r == 0 && n_done < op->count) {
-		long n = syscall(SYS_io_getevents, ctx, 1L, (long)MAX_BATCH, events, NULL);
-
-		if (n < 0 && errno != EINTR) {
-			r = -errno;
-			break;
-		}
-		for (long i = 0; i < n; i++) {
-			if (events[i].res < 0)
-				error = (int)-events[i].res;
-			else if ((uint64_t)events[i].res != op->length)
-				r = -EREMOTEIO;
-		}
-		n_done += n > 0 ? (uint64_t)n : 0;
-	}
+	r = batch_run(&batch, true, op->length, &error);
 	t1_ns = now_ns();
-	syscall(SYS_io_destroy, ctx);
 	if (r < 0)
 		return r;
 	if (stride == 1) {
-		report(job, op, write ? "write" : "read", op->offset, op->length * op->count,
-		       op->count, error, t0_ns, t1_ns);
+		report(job, op, kind, op->offset, op->length * op->count, op->count, error, t0_ns,
+		       t1_ns);
 		return 0;
 	}
 	for (uint64_t i = 0; i < op->count; i++)
-		report(job, op, write ? "write" : "read", op->offset + i * stride * op->length,
-		       op->length, 1, error, t0_ns, t1_ns);
+		report(job, op, kind, op->offset + i * stride * op->length, op->length, 1, error,
+		       t0_ns, t1_ns);
+	return 0;
+}
+
+static int do_write_at(struct job *job, const struct operation *op)
+{
+	uint64_t length = op->fields[0], t0_ns, t1_ns;
+	struct batch batch = {};
+	int error = 0, r;
+
+	if (op->n_fields < 2)
+		return -EINVAL;
+	r = ensure_buffer(job, length * op->n_fields);
+	if (r < 0)
+		return r;
+	for (size_t i = 1; i < op->n_fields; i++)
+		batch_add(job, &batch, true, op->fields[i], length);
+	t0_ns = now_ns();
+	r = batch_run(&batch, false, length, &error);
+	t1_ns = now_ns();
+	if (r < 0)
+		return r;
+	for (size_t i = 1; i < op->n_fields; i++)
+		report(job, op, "write", op->fields[i], length, 1, error, t0_ns, t1_ns);
 	return 0;
 }
 
@@ -334,6 +401,8 @@ static int carry_out(struct job *job, const struct operation *op)
 		return do_batch(job, op, false, 2);
 	if (strcmp(op->name, "write-deep") == 0)
 		return do_batch(job, op, true, 2);
+	if (strcmp(op->name, "write-at") == 0)
+		return do_write_at(job, op);
 	if (strcmp(op->name, "fsync") == 0)
 		return do_fsync(job, op);
 	if (strcmp(op->name, "discard") == 0)
