@@ -126,7 +126,6 @@ struct iot_disk_footer {
 	/* Footer hash of the segment with seq - 1; 0 = first of its capture. Not in the header: a
 	 * segment is opened before the epoch flips, when its predecessor has no footer yet. */
 	uint64_t prev_footer_hash;
-	uint64_t prev_footer_hash; /* hash field of the previous segment's footer; 0 = first */
 	struct iot_disk_clocks clocks;
 	uint64_t epoch_first_ns;
 	uint64_t epoch_last_ns;
