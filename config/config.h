@@ -18,7 +18,7 @@
 enum iot_sync_policy {
 	IOT_SYNC_SEAL = 0,  /* fdatasync when a segment is sealed */
 	IOT_SYNC_BLOCK = 1, /* after every block as well */
-	IOT_SYNC_NEVER = 2, /* leave it to the kernel (rename is still ordered by the file system) */
+	IOT_SYNC_NEVER = 2, /* leave it to the kernel; the file system still orders the rename */
 };
 
 struct iot_strv {
@@ -45,9 +45,9 @@ struct iot_device_filter {
 };
 
 struct iot_retention {
-	uint64_t max_bytes;	   /* of sealed segments, all streams; 0 = no limit */
-	uint64_t max_age_ns;	   /* 0 = no limit */
-	uint64_t min_free_bytes;   /* free-space floor of the state directory's file system; 0 = none */
+	uint64_t max_bytes;	 /* of sealed segments, all streams; 0 = no limit */
+	uint64_t max_age_ns;	 /* 0 = no limit */
+	uint64_t min_free_bytes; /* free space to leave for others in state_dir; 0 = none */
 };
 
 struct iot_config {
@@ -57,23 +57,31 @@ struct iot_config {
 	struct iot_retention retention;
 	char *state_dir;
 	char *socket;
-	char *socket_group;	/* "" = leave */
-	char *log_level;	/* "error", "warning", "info", "debug" */
-	char *source;		/* files it was read from, for `iotracectl config`; "" = defaults */
+	char *socket_group; /* "" = leave */
+	char *log_level;    /* "error", "warning", "info", "debug" */
+	char *source;	    /* files it was read from, for `iotracectl config`; "" = defaults */
+	char **origin;	    /* who set each key last, by place in the key table; NULL = default */
 };
 
 /* path NULL = IOT_CONFIG_FILE if it exists, plus IOT_CONFIG_DIR. A given path must exist; its
  * conf.d is the directory "conf.d" beside it, if there is one. -EINVAL with err on bad input. */
-int iot_config_load(const char *path, struct iot_config **ret, struct iot_error *err) IOT_MUST_CHECK;
+int iot_config_load(const char *path, struct iot_config **ret,
+		    struct iot_error *err) IOT_MUST_CHECK;
 int iot_config_defaults(struct iot_config **ret) IOT_MUST_CHECK;
 struct iot_config *iot_config_free(struct iot_config *c);
+
+/* Sets one key from text, as the command line does: key "state_dir", origin "--state-dir" (for the
+ * dump). Lists cannot be set this way. A relative path is taken from the working directory. */
+int iot_config_set(struct iot_config *c, const char *key, const char *text, const char *origin,
+		   struct iot_error *err) IOT_MUST_CHECK;
 
 /* The effective configuration as YAML, every key with its value and source comment. Caller frees. */
 int iot_config_dump(const struct iot_config *c, char **ret) IOT_MUST_CHECK;
 
-/* Keys that differ between running and wanted and need a new start, comma separated; "" = none. */
+/* Keys that differ between running and wanted and need a new start, comma separated, cut at size;
+ * "" = none. Returns how many. */
 int iot_config_restart_keys(const struct iot_config *running, const struct iot_config *wanted,
-			    char *buf, size_t size);
+			    char *buf, size_t size) IOT_MUST_CHECK;
 
 static inline void iot_config_freep(struct iot_config **c)
 {
