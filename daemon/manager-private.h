@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * manager-private.h - what the manager's files share: manager.c (life), manager-watch.c (timers and
+ * transitions), manager-control.c (the control socket's operations), manager-reload.c.
+ */
+#pragma once
+
+#include <systemd/sd-event.h>
+#include <time.h>
+
+#include "daemon/control.h"
+#include "daemon/jobs.h"
+#include "daemon/log.h"
+#include "daemon/manager.h"
+#include "daemon/notify.h"
+#include "daemon/rate.h"
+#include "daemon/status.h"
+#include "daemon/worker.h"
+
+#define MANAGER_MAX_STREAMS 2  /* block, packet */
+#define MANAGER_MAX_EXTENDS 90 /* times 3.3 s: then the service manager may kill us */
+
+struct manager_stream {
+	enum iot_stream id;
+	struct probes *probes;
+	struct worker *worker;
+	sd_event_source *attention;
+	struct rate rate;
+	/* As of the last look, to log what changed. */
+	struct worker_status last;
+	uint64_t progress_ns; /* when progress last moved */
+	bool stalled;
+	uint64_t watchdog_progress;
+	struct log_limit loss_limit;
+	uint64_t logged_filed;
+	uint64_t logged_unattributed;
+};
+
+struct manager {
+	sd_event *event;
+	struct iot_config *config; /* in effect: what needs a new start stays as it was */
+	const struct args *args;
+	struct store *store;
+	struct jobs *jobs;
+	struct control *control;
+	struct manager_stream streams[MANAGER_MAX_STREAMS];
+	size_t n_streams;
+	uint64_t gate_ns; /* 0 = not open yet */
+	bool stopping;
+	int exit_code;
+	char restart_keys[512];
+
+	sd_event_source *tick;
+	sd_event_source *watchdog;
+	sd_event_source *duration;
+	sd_event_source *extend;
+	unsigned int n_extends;
+	uint64_t watchdog_usec;
+	uint64_t n_ticks;
+	char status_line[256];
+
+	bool retaining; /* a retention job is queued or running */
+	bool usage_known;
+	struct store_usage usage;
+	int store_error;
+	struct log_limit store_limit;
+
+	char host[65];
+	char kernel[65];
+	char capture_id[33];
+	char boot_id[33];
+};
+
+static inline uint64_t manager_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+}
+
+/* manager.c */
+void manager_stop(struct manager *m, const char *why);
+
+/* manager-watch.c */
+int manager_watch_start(struct manager *m) IOT_MUST_CHECK;
+void manager_watch_stop(struct manager *m);
+void manager_look(struct manager *m, struct manager_stream *s, uint64_t now_ns);
+void manager_status_line(struct manager *m, char *buf, size_t size);
+void manager_retain(struct manager *m);
+
+/* manager-control.c */
+extern const struct control_ops manager_control_ops;
+
+/* manager-reload.c */
+void manager_reload(struct manager *m);

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * manager-watch.c - what the manager does by the clock: one tick a second, and the watchdog.
+ *
+ * The tick looks at each worker's numbers and logs what changed for the worse or back (transitions,
+ * never states), resolves the device filter again, has old segments deleted and tells the service
+ * manager the status line when it says something new.
+ */
+#include "daemon/manager-private.h"
+
+#include <systemd/sd-daemon.h>
+
+#define TICK_USEC (1000ULL * 1000)
+#define TICK_ACCURACY_USEC (100ULL * 1000) /* may share a wake-up with others */
+#define RETAIN_TICKS 5
+#define STALL_NS 10000000000ULL
+
+/* ---- retention, as a job ------------------------------------------------------------------------ */
+
+struct retain_job {
+	struct manager *m;
+	struct iot_retention rules;
+	struct store_usage usage;
+};
+
+static int retain_run(void *arg)
+{
+	struct retain_job *j = arg;
+
+	return store_retain(j->m->store, &j->rules, &j->usage);
+}
+
+static void retain_done(void *arg, int result)
+{
+	struct retain_job *j = arg;
+	struct manager *m = j->m;
+
+	m->retaining = false;
+	if (result < 0 && result != -ECANCELED) {
+		if (m->store_error == 0 || log_limit_pass(&m->store_limit, manager_now_ns(), NULL))
+			log_error("retention in %s: %s", store_path(m->store), strerror(-result));
+		m->store_error = result;
+	} else if (result == 0) {
+		if (m->store_error < 0)
+			log_info("retention in %s works again", store_path(m->store));
+		if (j->usage.deleted_segments > m->usage.deleted_segments &&
+		    log_limit_pass(&m->store_limit, manager_now_ns(), NULL))
+			log_info("retention deleted %llu segments (%llu since start)",
+				 (unsigned long long)(j->usage.deleted_segments -
+						      m->usage.deleted_segments),
+				 (unsigned long long)j->usage.deleted_segments);
+		m->store_error = 0;
+		m->usage = j->usage;
+		m->usage_known = true;
+	}
+	free(j);
+}
+
+void manager_retain(struct manager *m)
+{
+	struct retain_job *j;
+
+	if (m->retaining || m->stopping)
+		return;
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return;
+	j->m = m;
+	j->rules = m->config->retention;
+	m->retaining = true;
+	/* A full queue is a stalled disk; deleting can wait for the next round. */
+	if (jobs_submit(m->jobs, retain_run, retain_done, j) < 0) {
+		m->retaining = false;
+		free(j);
+	}
+}
+
+/* ---- transitions -------------------------------------------------------------------------------- */
+
+static void log_losses(struct manager_stream *s, const struct worker_status *w, uint64_t now_ns)
+{
+	uint64_t filed = w->lost_filed - s->logged_filed;
+	uint64_t unattributed = w->lost_unattributed - s->logged_unattributed;
+
+	if (filed == 0 && unattributed == 0)
+		return;
+	if (!log_limit_pass(&s->loss_limit, now_ns, NULL))
+		return;
+	log_warning(
+		"%s: lost %llu observations filed by owner and %llu without owner since the last "
+		"report; the ring was full (raise streams.%s.ring_size, needs a restart)",
+		iot_stream_name(s->id), (unsigned long long)filed, (unsigned long long)unattributed,
+		iot_stream_name(s->id));
+	s->logged_filed = w->lost_filed;
+	s->logged_unattributed = w->lost_unattributed;
+}
+
+static void log_transitions(struct manager_stream *s, const struct worker_status *w)
+{
+	const char *stream = iot_stream_name(s->id);
+
+	if (w->last_error < 0 && s->last.last_error != w->last_error)
+		log_error("%s: writing %s fails: %s; records wait in the ring", stream,
+			  w->segment_name, strerror(-w->last_error));
+	else if (w->last_error == 0 && s->last.last_error < 0)
+		log_info("%s: writing works again", stream);
+	if (w->books_unbalanced > s->last.books_unbalanced)
+		log_error("%s: the books of %llu epochs do not balance: records of this capture "
+			  "cannot be proved complete; please report this",
+			  stream, (unsigned long long)w->books_unbalanced);
+	if (w->output_failed > s->last.output_failed)
+		log_error("%s: %llu records could not be written", stream,
+			  (unsigned long long)w->output_failed);
+	if (w->decode_failed > s->last.decode_failed)
+		log_error("%s: %llu records could not be decoded", stream,
+			  (unsigned long long)w->decode_failed);
+	if (w->identity_full > 0 && s->last.identity_full == 0)
+		log_warning("%s: the in-flight map was full: some requests have no identity (raise "
+			    "streams.%s.in_flight_entries, needs a restart)",
+			    stream, stream);
+}
+
+static void check_progress(struct manager_stream *s, const struct worker_status *w, uint64_t now_ns)
+{
+	if (w->progress != s->last.progress) {
+		if (s->stalled)
+			log_info("%s: the worker goes on", iot_stream_name(s->id));
+		s->stalled = false;
+		s->progress_ns = now_ns;
+	} else if (!s->stalled && now_ns - s->progress_ns >= STALL_NS) {
+		s->stalled = true;
+		log_error("%s: the worker makes no progress for %llu s", iot_stream_name(s->id),
+			  STALL_NS / 1000000000ULL);
+	}
+}
+
+void manager_look(struct manager *m, struct manager_stream *s, uint64_t now_ns)
+{
+	struct worker_status w;
+
+	(void)m;
+	worker_status(s->worker, &w);
+	check_progress(s, &w, now_ns);
+	log_transitions(s, &w);
+	log_losses(s, &w, now_ns);
+	s->last = w;
+}
+
+void manager_status_line(struct manager *m, char *buf, size_t size)
+{
+	struct notify_stream list[MANAGER_MAX_STREAMS];
+
+	for (size_t i = 0; i < m->n_streams; i++) {
+		const struct manager_stream *s = &m->streams[i];
+
+		list[i] = (struct notify_stream){
+			.name = iot_stream_name(s->id),
+			.events_per_s = rate_per_s(&s->rate),
+			.lost = s->last.lost_filed,
+			.unattributed = s->last.lost_unattributed,
+			.segment_seq = s->last.segment_seq,
+			.segment_bytes = s->last.segment_bytes,
+		};
+	}
+	notify_status_line(list, m->n_streams, buf, size);
+}
+
+static void rescan_devices(struct manager *m)
+{
+	const struct iot_device_filter *f = &m->config->devices;
+	int r;
+
+	if (f->include.n == 0 && f->exclude.n == 0)
+		return;
+	for (size_t i = 0; i < m->n_streams; i++) {
+		r = probes_set_devices(m->streams[i].probes, f);
+		if (r < 0 && log_limit_pass(&m->store_limit, manager_now_ns(), NULL))
+			log_error("device filter: %s", strerror(-r));
+	}
+}
+
+/* ---- timers ------------------------------------------------------------------------------------- */
+
+static int rearm(sd_event_source *source, uint64_t usec)
+{
+	int r = sd_event_source_set_time_relative(source, usec);
+
+	return r < 0 ? r : sd_event_source_set_enabled(source, SD_EVENT_ONESHOT);
+}
+
+static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	uint64_t now_ns = manager_now_ns();
+	char line[sizeof(m->status_line)];
+
+	(void)usec;
+	for (size_t i = 0; i < m->n_streams; i++) {
+		struct manager_stream *s = &m->streams[i];
+
+		manager_look(m, s, now_ns);
+		/* What the kernel side observed whole: written, waiting in the ring, or lost. */
+		rate_add(&s->rate, now_ns,
+			 s->last.emitted + s->last.lost_filed + s->last.lost_unattributed);
+	}
+	if (!m->stopping) {
+		rescan_devices(m);
+		if (m->n_ticks % RETAIN_TICKS == 0)
+			manager_retain(m);
+		manager_status_line(m, line, sizeof(line));
+		if (strcmp(line, m->status_line) != 0) {
+			memcpy(m->status_line, line, sizeof(line));
+			notify_status(line);
+		}
+	}
+	m->n_ticks++;
+	return rearm(source, TICK_USEC);
+}
+
+static int on_watchdog(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	struct manager *m = userdata;
+	bool progress = true;
+
+	(void)usec;
+	for (size_t i = 0; i < m->n_streams; i++) {
+		struct manager_stream *s = &m->streams[i];
+		struct worker_status w;
+
+		worker_status(s->worker, &w);
+		if (w.progress == s->watchdog_progress)
+			progress = false;
+		s->watchdog_progress = w.progress;
+	}
+	/* While the last segment is sealed the worker's own clock may have stopped. */
+	if (progress || (m->stopping && m->n_extends <= MANAGER_MAX_EXTENDS))
+		notify_watchdog();
+	return rearm(source, m->watchdog_usec);
+}
+
+int manager_watch_start(struct manager *m)
+{
+	uint64_t usec;
+	int r;
+
+	for (size_t i = 0; i < m->n_streams; i++) {
+		worker_status(m->streams[i].worker, &m->streams[i].last);
+		rate_add(&m->streams[i].rate, manager_now_ns(), m->streams[i].last.emitted);
+	}
+	r = sd_event_add_time_relative(m->event, &m->tick, CLOCK_MONOTONIC, TICK_USEC,
+				       TICK_ACCURACY_USEC, on_tick, m);
+	if (r < 0)
+		return r;
+	if (sd_watchdog_enabled(0, &usec) > 0) {
+		/* Three chances before the service manager's patience ends. */
+		m->watchdog_usec = usec / 3;
+		r = sd_event_add_time_relative(m->event, &m->watchdog, CLOCK_MONOTONIC,
+					       m->watchdog_usec, 0, on_watchdog, m);
+		if (r < 0)
+			return r;
+	}
+	manager_retain(m);
+	return 0;
+}
+
+void manager_watch_stop(struct manager *m)
+{
+	m->tick = sd_event_source_disable_unref(m->tick);
+	m->watchdog = sd_event_source_disable_unref(m->watchdog);
+}
