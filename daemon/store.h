@@ -16,17 +16,20 @@ struct store;
 
 /* -EBUSY another live process owns it; -EROFS, -ENOENT, -EACCES, -ENOSPC: err says what to do. Creates the
  * directory (0750) if its parent exists. Checks renameat2(RENAME_NOREPLACE) and falls back to link+unlink. */
-int store_open(const char *dir, const uint8_t capture_id[16], struct store **ret, struct iot_error *err) IOT_MUST_CHECK;
+int store_open(const char *dir, const uint8_t capture_id[16], struct store **ret,
+	       struct iot_error *err) IOT_MUST_CHECK;
 struct store *store_close(struct store *s);
 
 int store_dirfd(const struct store *s);
 const char *store_path(const struct store *s);
 const uint8_t *store_capture_id(const struct store *s);
 /* "block-<32 hex>-<seq, 10 digits>.open" (or ".iot"). */
-void store_name(const struct store *s, enum iot_stream stream, uint64_t seq, bool sealed, char *buf, size_t size);
+void store_name(const struct store *s, enum iot_stream stream, uint64_t seq, bool sealed, char *buf,
+		size_t size);
 
 /* Makes a whole (sealed, still .open) file durable and gives it its final name. May wait. */
-int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd, bool sync) IOT_MUST_CHECK;
+int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
+		  bool sync) IOT_MUST_CHECK;
 
 /* Recovers every torn .open file of earlier captures into a sealed one. ret_n = files recovered.
  * A file that cannot be recovered is renamed to .bad, never deleted. notify (may be NULL) is told each. */
@@ -43,4 +46,5 @@ struct store_usage {
 	uint64_t deleted_segments; /* since start */
 	uint64_t deleted_bytes;
 };
-int store_retain(struct store *s, const struct iot_retention *r, struct store_usage *ret) IOT_MUST_CHECK;
+int store_retain(struct store *s, const struct iot_retention *r,
+		 struct store_usage *ret) IOT_MUST_CHECK;
