@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * ctl-util.h - what the verbs of iotracectl share: options, input paths, output streams and files,
+ * tables, and the words for a verdict.
+ *
+ * The verbs print; nothing here does, except the functions that say so. An output error is sticky:
+ * it is noted once by the stream, every later write is dropped, and the caller sees it at the end,
+ * so that a full disk is reported once and a closed pipe (the reader has seen enough) not at all.
+ */
+#pragma once
+
+#include "daemon/ctl/ctl.h"
+
+/* ---- parse-time.c ---- */
+
+/* "now" in CLOCK_REALTIME ns. Forms: see `iotracectl --help`. -EINVAL, -ERANGE. */
+int ctl_parse_time(const char *s, uint64_t now_ns, uint64_t *ret_ns) IOT_MUST_CHECK;
+/* ---- options.c ---- */
+
+/* The candidate closest to word, if one is close enough to be a slip of the finger; or NULL. */
+const char *ctl_suggest(const char *word, const char *const *candidates, size_t n);
+
+#define CTL_PARSED_HELP 1
+#define CTL_PARSED_VERSION 2
+/*
+ * Options before and after the verb mean the same. On success argv[*ret_first..argc) are the verb
+ * and its operands (argv is permuted). Positive: CTL_PARSED_*. -EINVAL with err: usage.
+ */
+int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first,
+		      struct iot_error *err) IOT_MUST_CHECK;
+extern const char ctl_options_help[];
+
+/* ---- inputs.c ---- */
+
+const char *ctl_state_dir(void);
+/* argv[1..argc) or the state directory. Prints; returns a CTL_* code. */
+int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **ret) IOT_MUST_CHECK;
+
+struct iot_render;
+
+/* Names and identity of a record's segment, remembered from record to record. */
+struct ctl_naming {
+	struct iot_render *render; /* filled by ctl_naming_set */
+	const struct iot_segment *segment;
+	char part_name[80];
+	struct {
+		uint32_t dev;
+		bool valid;
+		bool known;
+		char name[80];
+	} cache[256];
+};
+/* Sets render's names, capture and time for r. Returns the disk's name or NULL. */
+const char *ctl_naming_set(struct ctl_naming *n, struct iot_segment *s,
+			   const struct iot_request *r);
+
+/* ---- output.c ---- */
+
+struct ctl_out {
+	int fd;
+	int error; /* first negative errno; sticky */
+	char *buf;
+	size_t len;
+	size_t size;
+};
+int ctl_out_init(struct ctl_out *o, int fd) IOT_MUST_CHECK;
+void ctl_out_done(struct ctl_out *o);
+/* Room for n bytes (n <= 64 KiB); advance with ctl_out_take. */
+char *ctl_out_room(struct ctl_out *o, size_t n);
+static inline void ctl_out_take(struct ctl_out *o, size_t n)
+{
+	o->len += n;
+}
+void ctl_out_write(struct ctl_out *o, const void *data, size_t n);
+/* 0 or the first error of the stream. */
+int ctl_out_flush(struct ctl_out *o) IOT_MUST_CHECK;
+
+/*
+ * A file that appears whole or not at all: written beside its place, synced, renamed. What is no
+ * regular file (a pipe, /dev/stdout) is written in place.
+ */
+struct ctl_file {
+	int fd;
+	char *path;
+	char *temp; /* NULL: written in place */
+};
+int ctl_file_open(const char *path, struct ctl_file *ret) IOT_MUST_CHECK;
+int ctl_file_commit(struct ctl_file *f) IOT_MUST_CHECK;
+void ctl_file_abort(struct ctl_file *f); /* nothing after a commit */
+/* Whole small file by the same rules. */
+int ctl_file_write(const char *path, const char *data, size_t len) IOT_MUST_CHECK;
+
+/* Prints stdout's error unless the reader went away; CTL_OK or CTL_ERROR. */
+int ctl_output_result(int r, const char *name);
+
+/* ---- table.c ---- */
+
+struct ctl_table;
+/* columns: "NAME" left, ">NAME" right aligned; NULL-terminated. NULL if out of memory. */
+struct ctl_table *ctl_table_new(const char *const *columns);
+struct ctl_table *ctl_table_free(struct ctl_table *t);
+/* Cells fill row by row. An allocation failure is remembered and reported by the print. */
+void ctl_table_cell(struct ctl_table *t, const char *fmt, ...) IOT_PRINTF(2, 3);
+int ctl_table_print(const struct ctl_table *t, FILE *f, bool color) IOT_MUST_CHECK;
+
+static inline void ctl_table_freep(struct ctl_table **t)
+{
+	*t = ctl_table_free(*t);
+}
+
+#define CTL_HUMAN_MAX 48
+const char *ctl_human_size(uint64_t bytes, char buf[CTL_HUMAN_MAX]);
+const char *ctl_human_duration(uint64_t ns, char buf[CTL_HUMAN_MAX]);
+const char *ctl_human_count(uint64_t n, char buf[CTL_HUMAN_MAX]); /* 1,234,567 */
+const char *ctl_human_time(uint64_t realtime_ns, char buf[CTL_HUMAN_MAX]);
+const char *ctl_hex_id(const uint8_t id[16], char buf[CTL_HUMAN_MAX]);
+/* Untrusted text for a terminal: control characters become '?'. */
+const char *ctl_printable(const char *s, char *buf, size_t size);
+bool ctl_utf8_terminal(void);
+
+enum ctl_style {
+	CTL_STYLE_NONE = 0,
+	CTL_STYLE_GOOD,
+	CTL_STYLE_WARN,
+	CTL_STYLE_BAD,
+	CTL_STYLE_BOLD,
+	CTL_STYLE_DIM,
+};
+const char *ctl_style_on(bool color, enum ctl_style style);
+const char *ctl_style_off(bool color);
+
+/* ---- verdict-text.c ---- */
+
+enum ctl_style ctl_verdict_style(enum iot_verdict_code code);
+/* One line without newline: "complete: 12 segments, 1,234 requests, none lost". */
+void ctl_verdict_line(const struct iot_verdict *v, size_t n_segments, char *buf, size_t size);
+/* Exit code of verbs that show what they can: damaged input is CTL_ERROR, a torn tail (any segment
+ * that is still written has one) and losses are not. */
+int ctl_damage_code(enum iot_verdict_code code);
+/* The line and its reasons, each line behind prefix. */
+void ctl_verdict_print(FILE *f, const struct iot_verdict *v, size_t n_segments, const char *prefix,
+		       bool color);
+/* NULL if out of memory. */
+struct json_object *ctl_verdict_json(const struct iot_verdict *v);
+/* Counts and durations are numbers; ids and times strings, null for 0. */
+struct json_object *ctl_json_u64(uint64_t v);
+struct json_object *ctl_json_id(uint64_t v);
+struct json_object *ctl_json_text(const char *s); /* valid UTF-8 whatever s holds; null for "" */
+/* Prints on stdout, one document with a newline; puts o. CTL_OK or CTL_ERROR. */
+int ctl_json_print(struct json_object *o);

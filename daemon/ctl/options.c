@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * options.c - the options of iotracectl.
+ *
+ * One table, one meaning: an option means the same before and after the verb and in every verb.
+ * Values are checked here, so that a verb never sees a half-understood filter; a filter that was
+ * misread would silently show less than was asked for.
+ */
+#include <getopt.h>
+#include <limits.h>
+#include <time.h>
+
+#include "daemon/ctl/ctl-util.h"
+
+#define NSEC_PER_SEC 1000000000ULL
+
+const char ctl_options_help[] =
+	"Options (before or after the verb):\n"
+	"     --socket PATH         control socket (default /run/iotraced/control.sock)\n"
+	"     --json                output for programs: JSON\n"
+	"     --no-pager            do not pipe long output into a pager\n"
+	"     --color WHEN          auto, always or never (NO_COLOR is honoured)\n"
+	"     --since T, --until T  requests that completed within; T is \"2026-11-29 12:00:00\", "
+	"ISO\n"
+	"                           8601, \"@SECONDS[.FRACTION]\", \"-5m\" (ago), \"HH:MM[:SS]\" "
+	"(today),\n"
+	"                           \"now\", \"today\" or \"yesterday\"; local time unless it says "
+	"otherwise\n"
+	"     --dev NAME            a disk or partition: nvme0n1, nvme0n1p2 or 259:1\n"
+	"     --op OP[,OP...]       read, write, flush, discard, ...\n"
+	"     --swap KIND           only, without, out or in\n"
+	"     --pid N               submitted by this thread or process\n"
+	"     --comm NAME           submitted by a thread of exactly this name\n"
+	"     --min-latency T       took at least T: 500us, 10ms, 1.5s\n"
+	"     --id N                this request\n"
+	"     --format FORMAT       export: csv, jsonl or blktrace\n"
+	"  -o --output PATH         export, recover: file, or directory\n"
+	"     --strict              export: write nothing unless the record is complete\n"
+	"  -h --help                this help\n"
+	"     --version             version\n";
+
+enum {
+	OPT_SOCKET = 256,
+	OPT_JSON,
+	OPT_NO_PAGER,
+	OPT_COLOR,
+	OPT_SINCE,
+	OPT_UNTIL,
+	OPT_DEV,
+	OPT_OP,
+	OPT_SWAP,
+	OPT_PID,
+	OPT_COMM,
+	OPT_MIN_LATENCY,
+	OPT_ID,
+	OPT_FORMAT,
+	OPT_STRICT,
+	OPT_VERSION,
+};
+
+static const struct option long_options[] = {
+	{"socket", required_argument, NULL, OPT_SOCKET},
+	{"json", no_argument, NULL, OPT_JSON},
+	{"no-pager", no_argument, NULL, OPT_NO_PAGER},
+	{"color", required_argument, NULL, OPT_COLOR},
+	{"since", required_argument, NULL, OPT_SINCE},
+	{"until", required_argument, NULL, OPT_UNTIL},
+	{"dev", required_argument, NULL, OPT_DEV},
+	{"op", required_argument, NULL, OPT_OP},
+	{"swap", required_argument, NULL, OPT_SWAP},
+	{"pid", required_argument, NULL, OPT_PID},
+	{"comm", required_argument, NULL, OPT_COMM},
+	{"min-latency", required_argument, NULL, OPT_MIN_LATENCY},
+	{"id", required_argument, NULL, OPT_ID},
+	{"format", required_argument, NULL, OPT_FORMAT},
+	{"output", required_argument, NULL, 'o'},
+	{"strict", no_argument, NULL, OPT_STRICT},
+	{"help", no_argument, NULL, 'h'},
+	{"version", no_argument, NULL, OPT_VERSION},
+	{NULL, 0, NULL, 0},
+};
+
+/* ---- suggestions ------------------------------------------------------------------------------- */
+
+static size_t edit_distance(const char *a, const char *b)
+{
+	size_t row[65], n = strlen(b);
+
+	if (n >= IOT_ARRAY_SIZE(row))
+		return SIZE_MAX;
+	for (size_t j = 0; j <= n; j++)
+		row[j] = j;
+	for (size_t i = 1; a[i - 1]; i++) {
+		size_t diagonal = row[0];
+
+		row[0] = i;
+		for (size_t j = 1; j <= n; j++) {
+			size_t change = diagonal + (a[i - 1] != b[j - 1]);
+
+			diagonal = row[j];
+			row[j] = IOT_MIN(change, IOT_MIN(row[j], row[j - 1]) + 1);
+		}
+	}
+	return row[n];
+}
+
+const char *ctl_suggest(const char *word, const char *const *candidates, size_t n)
+{
+	size_t best = SIZE_MAX, len = strlen(word);
+	const char *found = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t d = edit_distance(word, candidates[i]);
+
+		/* A beginning of at least two letters counts as one slip: "seg" means segments. */
+		if (len >= 2 && strncmp(word, candidates[i], len) == 0)
+			d = IOT_MIN(d, 1U);
+		if (d < best) {
+			best = d;
+			found = candidates[i];
+		}
+	}
+	return best <= 1 + len / 4 ? found : NULL;
+}
+
+/* ---- option values ----------------------------------------------------------------------------- */
+
+static uint64_t realtime_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + (uint64_t)ts.tv_nsec;
+}
+
+static int parse_ops(const char *s, uint32_t *ops, struct iot_error *err)
+{
+	const char *names[IOT_N_OPS];
+	char word[32];
+
+	for (unsigned int i = 0; i < IOT_N_OPS; i++)
+		names[i] = iot_op_name(i);
+	for (;;) {
+		size_t len = strcspn(s, ",");
+		const char *hint;
+		int op;
+
+		snprintf(word, sizeof(word), "%.*s", (int)IOT_MIN(len, sizeof(word) - 1), s);
+		op = len < sizeof(word) ? iot_op_from_name(word) : -EINVAL;
+		if (op < 0) {
+			hint = ctl_suggest(word, names, IOT_N_OPS);
+			return iot_error_set(err, -EINVAL, "--op: no operation '%s'%s%s%s", word,
+					     hint ? " (did you mean '" : "", hint ? hint : "",
+					     hint ? "'?)" : "");
+		}
+		*ops |= 1U << op;
+		if (!s[len])
+			return 0;
+		s += len + 1;
+	}
+}
+
+static int parse_swap(const char *s, enum iot_swap_filter *ret)
+{
+	static const char *const words[] = {
+		[IOT_SWAP_ONLY] = "only",
+		[IOT_SWAP_WITHOUT] = "without",
+		[IOT_SWAP_ONLY_OUT] = "out",
+		[IOT_SWAP_ONLY_IN] = "in",
+	};
+
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(words); i++)
+		if (words[i] && strcmp(s, words[i]) == 0) {
+			*ret = (enum iot_swap_filter)i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static int parse_color(const char *s, enum ctl_color *ret)
+{
+	if (strcmp(s, "auto") == 0)
+		*ret = CTL_COLOR_AUTO;
+	else if (strcmp(s, "always") == 0)
+		*ret = CTL_COLOR_ALWAYS;
+	else if (strcmp(s, "never") == 0)
+		*ret = CTL_COLOR_NEVER;
+	else
+		return -EINVAL;
+	return 0;
+}
+
+static int set_time(const char *name, const char *s, uint64_t *ret_ns, struct iot_error *err)
+{
+	/* 0 means open in a filter, so the epoch itself becomes its first nanosecond. */
+	if (ctl_parse_time(s, realtime_now_ns(), ret_ns) < 0)
+		return iot_error_set(err, -EINVAL,
+				     "%s: '%s' is no time; write \"2026-11-29 12:00:00\", "
+				     "\"@SECONDS\", \"-5m\" or "
+				     "\"12:00\"",
+				     name, s);
+	*ret_ns = IOT_MAX(*ret_ns, 1U);
+	return 0;
+}
+
+static int set_text(const char *name, const char *s, char *dst, size_t size, struct iot_error *err)
+{
+	if (!*s)
+		return iot_error_set(err, -EINVAL, "%s: empty", name);
+	if (strlen(s) >= size)
+		return iot_error_set(err, -EINVAL, "%s: '%s' is longer than %zu bytes", name, s,
+				     size - 1);
+	memcpy(dst, s, strlen(s) + 1);
+	return 0;
+}
+
+static int set_filter(struct iot_filter *f, int opt, const char *s, struct iot_error *err)
+{
+	uint64_t v;
+
+	switch (opt) {
+	case OPT_SINCE:
+		return set_time("--since", s, &f->since_ns, err);
+	case OPT_UNTIL:
+		return set_time("--until", s, &f->until_ns, err);
+	case OPT_DEV:
+		return set_text("--dev", strncmp(s, "/dev/", 5) == 0 ? s + 5 : s, f->dev,
+				sizeof(f->dev), err);
+	case OPT_COMM:
+		return set_text("--comm", s, f->comm, IOT_COMM_LEN, err);
+	case OPT_OP:
+		return parse_ops(s, &f->ops, err);
+	case OPT_SWAP:
+		if (parse_swap(s, &f->swap) < 0)
+			return iot_error_set(err, -EINVAL,
+					     "--swap: '%s' is not one of only, without, out, in",
+					     s);
+		return 0;
+	case OPT_PID:
+		if (iot_parse_u64(s, &v) < 0 || v == 0 || v > INT_MAX)
+			return iot_error_set(err, -EINVAL, "--pid: '%s' is no process id", s);
+		f->pid = (uint32_t)v;
+		return 0;
+	case OPT_MIN_LATENCY:
+		if (iot_parse_duration(s, &f->min_latency_ns) < 0)
+			return iot_error_set(
+				err, -EINVAL,
+				"--min-latency: '%s' is no time; write 500us, 10ms, 1.5s", s);
+		return 0;
+	default:
+		if (iot_parse_u64(s, &f->id) < 0 || f->id == 0)
+			return iot_error_set(err, -EINVAL, "--id: '%s' is no request id", s);
+		return 0;
+	}
+}
+
+static int unknown_option(const char *arg, struct iot_error *err)
+{
+	const char *names[IOT_ARRAY_SIZE(long_options)];
+	char word[64];
+	const char *hint = NULL;
+	size_t n = 0;
+
+	for (; long_options[n].name; n++)
+		names[n] = long_options[n].name;
+	if (strncmp(arg, "--", 2) == 0) {
+		snprintf(word, sizeof(word), "%.*s", (int)IOT_MIN(strcspn(arg + 2, "="), 63U),
+			 arg + 2);
+		hint = ctl_suggest(word, names, n);
+	}
+	if (hint)
+		return iot_error_set(err, -EINVAL, "unknown option '%s'; did you mean '--%s'?", arg,
+				     hint);
+	return iot_error_set(err, -EINVAL, "unknown option '%s'; see 'iotracectl --help'", arg);
+}
+
+int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, struct iot_error *err)
+{
+	int opt, r = 0;
+
+	opterr = 0;
+	optind = 0; /* start over: tests call this more than once */
+	for (;;) {
+		int at = optind ? optind : 1;
+
+		opt = getopt_long(argc, argv, ":ho:", long_options, NULL);
+		switch (opt) {
+		case -1:
+			*ret_first = optind;
+			if (c->filter.since_ns && c->filter.until_ns &&
+			    c->filter.since_ns > c->filter.until_ns)
+				return iot_error_set(err, -EINVAL, "--since is later than --until");
+			return 0;
+		case 'h':
+			return CTL_PARSED_HELP;
+		case OPT_VERSION:
+			return CTL_PARSED_VERSION;
+		case ':':
+			return iot_error_set(err, -EINVAL, "option '%s' needs a value",
+					     argv[optind - 1]);
+		case '?':
+			/* A cluster of short options is not consumed until its last letter. */
+			return unknown_option(argv[optind > at ? optind - 1 : at], err);
+		case OPT_SOCKET:
+			c->socket = optarg;
+			break;
+		case OPT_JSON:
+			c->json = true;
+			break;
+		case OPT_NO_PAGER:
+			c->no_pager = true;
+			break;
+		case OPT_COLOR:
+			if (parse_color(optarg, &c->color) < 0)
+				return iot_error_set(
+					err, -EINVAL,
+					"--color: '%s' is not one of auto, always, never", optarg);
+			break;
+		case OPT_FORMAT:
+			c->format = optarg;
+			break;
+		case 'o':
+			c->output = optarg;
+			break;
+		case OPT_STRICT:
+			c->strict = true;
+			break;
+		default:
+			r = set_filter(&c->filter, opt, optarg, err);
+			if (r < 0)
+				return r;
+		}
+	}
+}

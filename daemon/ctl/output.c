@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * output.c - fast buffered output, and files that appear whole or not at all.
+ *
+ * A temporary file lies beside its target, so that the rename stays within one file system and
+ * ENOSPC hits before anything was replaced. SIGINT and SIGTERM remove it.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#include "daemon/ctl/ctl-util.h"
+
+#define OUT_SIZE ((size_t)256 * 1024)
+
+int ctl_out_init(struct ctl_out *o, int fd)
+{
+	char *buf = malloc(OUT_SIZE);
+
+	if (!buf)
+		return -ENOMEM;
+	*o = (struct ctl_out){.fd = fd, .buf = buf, .size = OUT_SIZE};
+	return 0;
+}
+
+void ctl_out_done(struct ctl_out *o)
+{
+	free(o->buf);
+	o->buf = NULL;
+}
+
+int ctl_out_flush(struct ctl_out *o)
+{
+	int r;
+
+	if (o->len && !o->error) {
+		r = iot_write_all(o->fd, o->buf, o->len);
+		if (r < 0)
+			o->error = r;
+	}
+	o->len = 0;
+	return o->error;
+}
+
+char *ctl_out_room(struct ctl_out *o, size_t n)
+{
+	if (o->size - o->len < n && ctl_out_flush(o) < 0)
+		o->len = 0; /* sticky error: what follows is dropped in the buffer */
+	return o->buf + o->len;
+}
+
+void ctl_out_write(struct ctl_out *o, const void *data, size_t n)
+{
+	const char *p = data;
+
+	while (n) {
+		size_t part = IOT_MIN(n, (size_t)64 * 1024);
+
+		memcpy(ctl_out_room(o, part), p, part);
+		ctl_out_take(o, part);
+		p += part;
+		n -= part;
+	}
+}
+
+/* ---- files ------------------------------------------------------------------------------------- */
+
+static const char *volatile temp_to_remove;
+
+static void remove_temp(int sig)
+{
+	const char *temp = temp_to_remove;
+
+	if (temp)
+		unlink(temp);
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+int ctl_file_open(const char *path, struct ctl_file *ret)
+{
+	struct ctl_file f = {.fd = -EBADF};
+	struct stat st;
+	mode_t mask;
+	int r;
+
+	if (stat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
+		if (S_ISDIR(st.st_mode))
+			return -EISDIR;
+		f.fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (f.fd < 0)
+			return -errno;
+	} else {
+		if (asprintf(&f.temp, "%s.XXXXXX.tmp", path) < 0)
+			return -ENOMEM;
+		f.fd = mkostemps(f.temp, 4, O_CLOEXEC);
+		if (f.fd < 0) {
+			r = -errno;
+			free(f.temp);
+			return r;
+		}
+		/* mkostemps makes 0600; give what open would have given. */
+		mask = umask(0);
+		umask(mask);
+		temp_to_remove = f.temp;
+		signal(SIGINT, remove_temp);
+		signal(SIGTERM, remove_temp);
+		if (fchmod(f.fd, 0666 & ~mask) < 0) {
+			r = -errno;
+			ctl_file_abort(&f);
+			return r;
+		}
+	}
+	f.path = strdup(path);
+	if (!f.path) {
+		ctl_file_abort(&f);
+		return -ENOMEM;
+	}
+	*ret = f;
+	return 0;
+}
+
+void ctl_file_abort(struct ctl_file *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -EBADF;
+	if (f->temp)
+		unlink(f->temp);
+	temp_to_remove = NULL;
+	free(f->temp);
+	free(f->path);
+	f->temp = f->path = NULL;
+}
+
+int ctl_file_commit(struct ctl_file *f)
+{
+	int r = 0;
+
+	if (f->temp && fdatasync(f->fd) < 0)
+		r = -errno;
+	if (close(f->fd) < 0 && r == 0)
+		r = -errno;
+	f->fd = -EBADF;
+	if (r == 0 && f->temp) {
+		if (rename(f->temp, f->path) < 0) {
+			r = -errno;
+		} else {
+			temp_to_remove = NULL;
+			free(f->temp);
+			f->temp = NULL;
+		}
+	}
+	ctl_file_abort(f);
+	return r;
+}
+
+int ctl_file_write(const char *path, const char *data, size_t len)
+{
+	struct ctl_file f;
+	int r;
+
+	r = ctl_file_open(path, &f);
+	if (r < 0)
+		return r;
+	r = iot_write_all(f.fd, data, len);
+	if (r < 0) {
+		ctl_file_abort(&f);
+		return r;
+	}
+	return ctl_file_commit(&f);
+}
+
+int ctl_output_result(int r, const char *name)
+{
+	if (r == 0 || r == -EPIPE)
+		return CTL_OK;
+	return ctl_fail(CTL_ERROR, "cannot write %s: %s", name, strerror(-r));
+}

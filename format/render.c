@@ -1,0 +1,551 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * render.c - requests as lines, see render.h.
+ *
+ * The JSON object starts with the fields of the command-line contract, in its order; later ones
+ * are appended behind, and none is ever renamed or moved. Fields:
+ *
+ *   id dev disk part op flags sector bytes bytes_done error swap start_ns insert_ns issue_ns
+ *   complete_ns pid tgid comm cgroup ino fsdev origin cpu
+ *   | requeues merges segments issue_last_ns issue_cpu hwq status submitter swap_rule realtime_ns
+ *   capture
+ *
+ * dev is "major:minor" of the partition the request was addressed to, or of the disk; disk is the
+ * disk's name, part the partition's name (null for the whole disk). *_ns are CLOCK_MONOTONIC of
+ * the recorded host, realtime_ns is the wall clock at completion. error is 0 or a negative errno,
+ * null where the raw status has no known translation. cpu is the completing CPU.
+ */
+#include <time.h>
+
+#include "format/render.h"
+
+#define PUT_LIT(p, lit) (memcpy((p), (lit), sizeof(lit) - 1), (p) + sizeof(lit) - 1)
+
+static const char two_digits[201] = "0001020304050607080910111213141516171819"
+				    "2021222324252627282930313233343536373839"
+				    "4041424344454647484950515253545556575859"
+				    "6061626364656667686970717273747576777879"
+				    "8081828384858687888990919293949596979899";
+
+char *iot_put_u64(char *p, uint64_t v)
+{
+	char digits[20], *d = digits + sizeof(digits);
+	size_t len;
+
+	while (v >= 100) {
+		d -= 2;
+		memcpy(d, two_digits + 2 * (v % 100), 2);
+		v /= 100;
+	}
+	if (v >= 10) {
+		d -= 2;
+		memcpy(d, two_digits + 2 * v, 2);
+	} else {
+		*--d = (char)('0' + v);
+	}
+	len = (size_t)(digits + sizeof(digits) - d);
+	memcpy(p, d, len);
+	return p + len;
+}
+
+char *iot_put_i64(char *p, int64_t v)
+{
+	if (v >= 0)
+		return iot_put_u64(p, (uint64_t)v);
+	*p++ = '-';
+	return iot_put_u64(p, 0 - (uint64_t)v);
+}
+
+char *iot_put_str(char *p, const char *s)
+{
+	size_t len = strlen(s);
+
+	memcpy(p, s, len);
+	return p + len;
+}
+
+char *iot_put_devno(char *p, uint32_t dev)
+{
+	p = iot_put_u64(p, IOT_DEV_MAJOR(dev));
+	*p++ = ':';
+	return iot_put_u64(p, IOT_DEV_MINOR(dev));
+}
+
+/* whole.frac of v / unit with three significant digits, cut off rather than rounded so that a
+ * value never shows as the next unit's 1000. */
+static char *put_scaled(char *p, uint64_t v, uint64_t unit)
+{
+	uint64_t whole = v / unit, rest = v % unit;
+
+	p = iot_put_u64(p, whole);
+	if (whole >= 100 || rest == 0)
+		return p;
+	/* rest < unit <= 2^60: split the multiplication so that it cannot overflow. */
+	if (whole >= 10) {
+		*p++ = '.';
+		*p++ = (char)('0' + IOT_MIN(rest / (unit / 10), 9U));
+	} else {
+		uint64_t hundredths = IOT_MIN(rest / (unit / 100), 99U);
+
+		*p++ = '.';
+		memcpy(p, two_digits + 2 * hundredths, 2);
+		p += 2;
+	}
+	return p;
+}
+
+char *iot_put_duration(char *p, uint64_t ns)
+{
+	if (ns < 1000) {
+		p = iot_put_u64(p, ns);
+		return PUT_LIT(p, "ns");
+	}
+	if (ns < 1000000) {
+		p = put_scaled(p, ns, 1000);
+		return PUT_LIT(p, "us");
+	}
+	if (ns < 1000000000) {
+		p = put_scaled(p, ns, 1000000);
+		return PUT_LIT(p, "ms");
+	}
+	p = put_scaled(p, ns, 1000000000);
+	*p++ = 's';
+	return p;
+}
+
+char *iot_put_size(char *p, uint64_t bytes)
+{
+	static const char units[][4] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	unsigned int shift = 0;
+
+	while (shift < 6 && bytes >> (10 * (shift + 1)))
+		shift++;
+	if (!shift) {
+		p = iot_put_u64(p, bytes);
+		*p++ = 'B';
+		return p;
+	}
+	p = put_scaled(p, bytes, 1ULL << (10 * shift));
+	memcpy(p, units[shift - 1], 3);
+	return p + 3;
+}
+
+char *iot_put_flags(char *p, uint32_t flags, char sep)
+{
+	bool first = true;
+
+	while (flags) {
+		const char *name = iot_flag_name((unsigned int)__builtin_ctz(flags));
+
+		flags &= flags - 1;
+		if (!name)
+			continue;
+		if (!first)
+			*p++ = sep;
+		p = iot_put_str(p, name);
+		first = false;
+	}
+	return p;
+}
+
+/* Length of the UTF-8 sequence at s (len bytes left), 0 if there is none. */
+static size_t utf8_sequence(const unsigned char *s, size_t len)
+{
+	uint32_t c;
+	size_t n;
+
+	if (s[0] < 0x80)
+		return 1;
+	if (s[0] >= 0xc2 && s[0] <= 0xdf)
+		n = 2;
+	else if ((s[0] & 0xf0) == 0xe0)
+		n = 3;
+	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+		n = 4;
+	else
+		return 0;
+	if (n > len)
+		return 0;
+	c = s[0] & (0xffU >> (n + 1));
+	for (size_t i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	/* Overlong forms, surrogates and what lies beyond Unicode are not UTF-8. */
+	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || c > 0x10ffff ||
+	    (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	return n;
+}
+
+char *iot_put_utf8(char *p, const char *s, size_t len)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	size_t n;
+
+	for (size_t i = 0; i < len && u[i]; i += n) {
+		n = utf8_sequence(u + i, len - i);
+		if (n) {
+			memcpy(p, u + i, n);
+			p += n;
+			continue;
+		}
+		*p++ = (char)(0xc0 | u[i] >> 6);
+		*p++ = (char)(0x80 | (u[i] & 0x3f));
+		n = 1;
+	}
+	return p;
+}
+
+char *iot_put_json_string(char *p, const char *s, size_t len)
+{
+	static const char hex[] = "0123456789abcdef";
+	const unsigned char *u = (const unsigned char *)s;
+	size_t n;
+
+	*p++ = '"';
+	for (size_t i = 0; i < len && u[i]; i += n) {
+		n = utf8_sequence(u + i, len - i);
+		if (n == 0 || u[i] < 0x20 || u[i] == 0x7f) {
+			p = PUT_LIT(p, "\\u00");
+			*p++ = hex[u[i] >> 4];
+			*p++ = hex[u[i] & 15];
+			n = 1;
+			continue;
+		}
+		if (u[i] == '"' || u[i] == '\\')
+			*p++ = '\\';
+		memcpy(p, u + i, n);
+		p += n;
+	}
+	*p++ = '"';
+	return p;
+}
+
+bool iot_queue_latency(const struct iot_request *r, uint64_t *ret_ns)
+{
+	uint64_t from = r->start_ns ? r->start_ns : r->insert_ns;
+	uint64_t to = r->issue_last_ns ? r->issue_last_ns : r->issue_ns;
+
+	if (!from || !to || to < from)
+		return false;
+	*ret_ns = to - from;
+	return true;
+}
+
+bool iot_device_latency(const struct iot_request *r, uint64_t *ret_ns)
+{
+	uint64_t from = r->issue_last_ns ? r->issue_last_ns : r->issue_ns;
+
+	if (!from || !r->complete_ns || r->complete_ns < from)
+		return false;
+	*ret_ns = r->complete_ns - from;
+	return true;
+}
+
+const char *iot_swap_name(const struct iot_request *r, uint8_t swap_out, uint8_t swap_in)
+{
+	switch (r->swap) {
+	case IOT_SWAP_OUT:
+		return "out";
+	case IOT_SWAP_IN:
+		return "in";
+	default:
+		/* Only writes and reads can be swap; anything else is known not to be. */
+		if (r->op == IOT_OP_WRITE && swap_out == IOT_ABILITY_UNAVAILABLE)
+			return NULL;
+		if (r->op == IOT_OP_READ && swap_in == IOT_ABILITY_UNAVAILABLE)
+			return NULL;
+		return "none";
+	}
+}
+
+/* A u64 as a JSON string, null for 0. */
+static char *put_quoted(char *p, uint64_t v)
+{
+	if (!v)
+		return PUT_LIT(p, "null");
+	*p++ = '"';
+	p = iot_put_u64(p, v);
+	*p++ = '"';
+	return p;
+}
+
+static char *put_name(char *p, const char *name)
+{
+	if (!name || !*name)
+		return PUT_LIT(p, "null");
+	return iot_put_json_string(p, name, strnlen(name, IOT_RENDER_NAME_MAX));
+}
+
+static const char *submitter_name(uint8_t submitter)
+{
+	switch (submitter) {
+	case IOT_SUBMITTER_START:
+		return "start";
+	case IOT_SUBMITTER_INSERT:
+		return "insert";
+	case IOT_SUBMITTER_ISSUE:
+		return "issue";
+	default:
+		return NULL;
+	}
+}
+
+static const char *swap_rule_name(uint8_t rule)
+{
+	static const char *const names[] = {NULL, "flag", "page", "partition"};
+
+	return rule < IOT_ARRAY_SIZE(names) ? names[rule] : NULL;
+}
+
+static char *put_json_what(char *p, const struct iot_request *r, const struct iot_render *ctx)
+{
+	uint32_t flags = r->flags;
+	bool first = true;
+
+	p = PUT_LIT(p, "{\"id\":");
+	p = put_quoted(p, r->id);
+	p = PUT_LIT(p, ",\"dev\":\"");
+	p = iot_put_devno(p, r->part);
+	p = PUT_LIT(p, "\",\"disk\":");
+	p = put_name(p, ctx->disk);
+	p = PUT_LIT(p, ",\"part\":");
+	p = put_name(p, r->part == r->dev ? NULL : ctx->part);
+	p = PUT_LIT(p, ",\"op\":\"");
+	p = iot_put_str(p, iot_op_name(r->op));
+	p = PUT_LIT(p, "\",\"flags\":[");
+	while (flags) {
+		const char *name = iot_flag_name((unsigned int)__builtin_ctz(flags));
+
+		flags &= flags - 1;
+		if (!name)
+			continue;
+		if (!first)
+			*p++ = ',';
+		*p++ = '"';
+		p = iot_put_str(p, name);
+		*p++ = '"';
+		first = false;
+	}
+	p = PUT_LIT(p, "],\"sector\":");
+	p = r->sector == IOT_SECTOR_NONE ? PUT_LIT(p, "null") : iot_put_u64(p, r->sector);
+	p = PUT_LIT(p, ",\"bytes\":");
+	p = iot_put_u64(p, r->bytes);
+	p = PUT_LIT(p, ",\"bytes_done\":");
+	p = iot_put_u64(p, r->bytes_done);
+	p = PUT_LIT(p, ",\"error\":");
+	p = r->status && !r->error ? PUT_LIT(p, "null") : iot_put_i64(p, r->error);
+	p = PUT_LIT(p, ",\"swap\":");
+	return put_name(p, iot_swap_name(r, ctx->swap_out, ctx->swap_in));
+}
+
+static char *put_json_who(char *p, const struct iot_request *r)
+{
+	if (r->submitter == IOT_SUBMITTER_NONE) {
+		p = PUT_LIT(p, ",\"pid\":null,\"tgid\":null,\"comm\":null");
+	} else {
+		p = PUT_LIT(p, ",\"pid\":");
+		p = iot_put_u64(p, r->pid);
+		p = PUT_LIT(p, ",\"tgid\":");
+		p = iot_put_u64(p, r->tgid);
+		p = PUT_LIT(p, ",\"comm\":");
+		p = iot_put_json_string(p, r->comm, sizeof(r->comm));
+	}
+	p = PUT_LIT(p, ",\"cgroup\":");
+	p = put_quoted(p, r->cgroup);
+	p = PUT_LIT(p, ",\"ino\":");
+	p = put_quoted(p, r->ino);
+	p = PUT_LIT(p, ",\"fsdev\":");
+	if (r->fsdev) {
+		*p++ = '"';
+		p = iot_put_devno(p, r->fsdev);
+		*p++ = '"';
+	} else {
+		p = PUT_LIT(p, "null");
+	}
+	/* No origin is recorded by this version of the format: absent, whatever the byte holds. */
+	return PUT_LIT(p, ",\"origin\":null");
+}
+
+static char *put_json_extra(char *p, const struct iot_request *r, const struct iot_render *ctx)
+{
+	p = PUT_LIT(p, ",\"requeues\":");
+	p = iot_put_u64(p, r->requeues);
+	p = PUT_LIT(p, ",\"merges\":");
+	p = iot_put_u64(p, r->merges);
+	p = PUT_LIT(p, ",\"segments\":");
+	p = iot_put_u64(p, r->segments);
+	p = PUT_LIT(p, ",\"issue_last_ns\":");
+	p = put_quoted(p, r->issue_last_ns);
+	p = PUT_LIT(p, ",\"issue_cpu\":");
+	p = r->issue_ns ? iot_put_u64(p, r->issue_cpu) : PUT_LIT(p, "null");
+	p = PUT_LIT(p, ",\"hwq\":");
+	p = r->hwq == IOT_HWQ_NONE ? PUT_LIT(p, "null") : iot_put_u64(p, r->hwq);
+	p = PUT_LIT(p, ",\"status\":");
+	p = iot_put_u64(p, r->status);
+	p = PUT_LIT(p, ",\"submitter\":");
+	p = put_name(p, submitter_name(r->submitter));
+	p = PUT_LIT(p, ",\"swap_rule\":");
+	p = put_name(p, swap_rule_name(r->swap_rule));
+	p = PUT_LIT(p, ",\"realtime_ns\":");
+	p = put_quoted(p, ctx->realtime_ns);
+	p = PUT_LIT(p, ",\"capture\":");
+	return put_name(p, ctx->capture);
+}
+
+size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_render *ctx)
+{
+	char *p = put_json_what(buf, r, ctx);
+
+	p = PUT_LIT(p, ",\"start_ns\":");
+	p = put_quoted(p, r->start_ns);
+	p = PUT_LIT(p, ",\"insert_ns\":");
+	p = put_quoted(p, r->insert_ns);
+	p = PUT_LIT(p, ",\"issue_ns\":");
+	p = put_quoted(p, r->issue_ns);
+	p = PUT_LIT(p, ",\"complete_ns\":");
+	p = put_quoted(p, r->complete_ns);
+	p = put_json_who(p, r);
+	p = PUT_LIT(p, ",\"cpu\":");
+	p = r->complete_ns ? iot_put_u64(p, r->complete_cpu) : PUT_LIT(p, "null");
+	p = put_json_extra(p, r, ctx);
+	p = PUT_LIT(p, "}\n");
+	return (size_t)(p - buf);
+}
+
+/* ---- text ------------------------------------------------------------------------------------ */
+
+static char *pad_to(char *p, const char *from, size_t width)
+{
+	size_t len = (size_t)(p - from);
+
+	/* At least one blank, so that fields can be told apart by blanks. */
+	do
+		*p++ = ' ';
+	while (++len < width);
+	return p;
+}
+
+static char *put_wall_time(char *p, struct iot_render *ctx)
+{
+	int64_t sec = (int64_t)(ctx->realtime_ns / 1000000000);
+	uint32_t ns = (uint32_t)(ctx->realtime_ns % 1000000000);
+
+	if (!ctx->realtime_ns)
+		return PUT_LIT(p, "-");
+	if (sec != ctx->cached_sec || !ctx->cached_time[0]) {
+		time_t t = (time_t)sec;
+		struct tm tm;
+
+		if (!localtime_r(&t, &tm) ||
+		    !strftime(ctx->cached_time, sizeof(ctx->cached_time), "%F %T", &tm))
+			memcpy(ctx->cached_time, "-", 2);
+		ctx->cached_sec = sec;
+	}
+	p = iot_put_str(p, ctx->cached_time);
+	*p++ = '.';
+	for (uint32_t unit = 100000000; unit; unit /= 10)
+		*p++ = (char)('0' + ns / unit % 10);
+	return p;
+}
+
+/* Untrusted bytes on a terminal: valid UTF-8, and no control characters. */
+static char *put_printable(char *p, const char *s, size_t len)
+{
+	char *from = p;
+
+	p = iot_put_utf8(p, s, len);
+	for (char *c = from; c < p; c++) {
+		unsigned char u = (unsigned char)*c;
+
+		if (u < 0x20 || u == 0x7f)
+			*c = '?';
+		else if (u == 0xc2 && c + 1 < p && (unsigned char)c[1] < 0xa0)
+			/* C1 controls: U+0080..U+009F, e.g. a one-byte CSI */
+			c[0] = c[1] = '?';
+	}
+	return p;
+}
+
+static char *put_device(char *p, const struct iot_request *r, const struct iot_render *ctx)
+{
+	const char *name = r->part == r->dev ? ctx->disk : ctx->part;
+
+	if (!name || !*name)
+		return iot_put_devno(p, r->part);
+	return put_printable(p, name, strnlen(name, IOT_RENDER_NAME_MAX));
+}
+
+static char *put_status(char *p, const struct iot_request *r)
+{
+	const char *name = r->error ? strerrorname_np(-r->error) : NULL;
+
+	if (name)
+		return iot_put_str(p, name);
+	if (r->error)
+		return iot_put_i64(p, r->error);
+	if (r->status) {
+		p = PUT_LIT(p, "status=");
+		return iot_put_u64(p, r->status);
+	}
+	return PUT_LIT(p, "ok");
+}
+
+/*
+ * TIME DEVICE OP FLAGS SECTOR+SECTORS BYTES q=QUEUE d=DEVICE-LATENCY STATUS COMM[PID]
+ * comm comes last because it may hold blanks.
+ */
+size_t iot_render_text(char *buf, const struct iot_request *r, struct iot_render *ctx)
+{
+	char *p = buf, *from = p;
+	uint64_t ns;
+
+	p = pad_to(put_wall_time(p, ctx), from, 30);
+	from = p;
+	p = pad_to(put_device(p, r, ctx), from, 11);
+	from = p;
+	p = pad_to(iot_put_str(p, iot_op_name(r->op)), from, 8);
+	from = p;
+	p = iot_put_flags(p, r->flags, ',');
+	if (r->swap == IOT_SWAP_IN) {
+		if (p != from)
+			*p++ = ',';
+		p = PUT_LIT(p, "swap-in");
+	}
+	if (p == from)
+		*p++ = '-';
+	p = pad_to(p, from, 14);
+	from = p;
+	if (r->sector == IOT_SECTOR_NONE) {
+		*p++ = '-';
+	} else {
+		p = iot_put_u64(p, r->sector);
+		*p++ = '+';
+		p = iot_put_u64(p, r->bytes / 512);
+	}
+	p = pad_to(p, from, 17);
+	from = p;
+	p = pad_to(iot_put_size(p, r->bytes), from, 8);
+	from = p;
+	p = PUT_LIT(p, "q=");
+	p = iot_queue_latency(r, &ns) ? iot_put_duration(p, ns) : PUT_LIT(p, "-");
+	p = pad_to(p, from, 10);
+	from = p;
+	p = PUT_LIT(p, "d=");
+	p = iot_device_latency(r, &ns) ? iot_put_duration(p, ns) : PUT_LIT(p, "-");
+	p = pad_to(p, from, 10);
+	from = p;
+	p = pad_to(put_status(p, r), from, 4);
+	if (r->submitter == IOT_SUBMITTER_NONE) {
+		*p++ = '-';
+	} else {
+		p = put_printable(p, r->comm, sizeof(r->comm));
+		*p++ = '[';
+		p = iot_put_u64(p, r->pid);
+		*p++ = ']';
+	}
+	*p++ = '\n';
+	return (size_t)(p - buf);
+}

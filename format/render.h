@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * render.h - one request as one line: JSON, or text for people.
+ *
+ * Pure and without printf: a record costs a few hundred nanoseconds, so that `cat --json` is
+ * limited by the pipe. Every function writes at most its documented number of bytes, whatever the
+ * record holds; names and comm are untrusted bytes and come out as valid UTF-8.
+ *
+ * A value that is not known is null (JSON) or "-" (text), never 0. Ids and nanosecond times are
+ * JSON strings, since readers that keep numbers as doubles round above 2^53.
+ */
+#pragma once
+
+#include "format/record.h"
+
+#define IOT_RENDER_MAX 4096	/* enough for one line of either kind, newline included */
+#define IOT_RENDER_NAME_MAX 64U /* bytes of a device name that are shown */
+
+/* What a line needs beyond the record. Strings are borrowed. */
+struct iot_render {
+	const char *disk;     /* name of r->dev; NULL = not known */
+	const char *part;     /* name of r->part; NULL = not known */
+	char capture[33];     /* capture id in hex; "" = null */
+	uint8_t swap_out;     /* enum iot_swap_ability of the segment: a record without a tag */
+	uint8_t swap_in;      /* from a capture that could not tag is null, not "none" */
+	uint64_t realtime_ns; /* wall clock at completion; 0 = null */
+	/* Text only: the second last rendered, so that localtime runs once a second of trace. */
+	int64_t cached_sec;
+	char cached_time[24];
+};
+
+/* Both return the line's length including its newline; not NUL-terminated. */
+size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_render *ctx);
+size_t iot_render_text(char *buf, const struct iot_request *r, struct iot_render *ctx);
+
+/* Building blocks: each writes at p and returns the end. */
+char *iot_put_u64(char *p, uint64_t v);			/* <= 20 bytes */
+char *iot_put_i64(char *p, int64_t v);			/* <= 20 bytes */
+char *iot_put_str(char *p, const char *s);		/* strlen(s) bytes */
+char *iot_put_devno(char *p, uint32_t dev);		/* "259:0", <= 20 bytes */
+char *iot_put_duration(char *p, uint64_t ns);		/* "12.3us", <= 16 bytes */
+char *iot_put_size(char *p, uint64_t bytes);		/* "4KiB", "1.5MiB", <= 16 bytes */
+char *iot_put_flags(char *p, uint32_t flags, char sep); /* "sync,meta", <= 400 bytes */
+/* UTF-8 of s[0..len) up to a NUL; bytes that are not UTF-8 as the character U+00XX. <= 2 * len. */
+char *iot_put_utf8(char *p, const char *s, size_t len);
+/* The same as a quoted JSON string. <= 6 * len + 2. */
+char *iot_put_json_string(char *p, const char *s, size_t len);
+
+/* Queue latency: last issue - start (insert where the start was not seen). false = null. */
+bool iot_queue_latency(const struct iot_request *r, uint64_t *ret_ns);
+/* Device latency: complete - last issue. false = null. */
+bool iot_device_latency(const struct iot_request *r, uint64_t *ret_ns);
+/* "none", "out", "in", or NULL where the capture could not tell. */
+const char *iot_swap_name(const struct iot_request *r, uint8_t swap_out, uint8_t swap_in);
