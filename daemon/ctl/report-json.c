@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * report-json.c - `iotracectl report --json`: one document, exact numbers. Fields only grow.
+ *
+ *   record      the verdict (verdict-text.c): verdict, code, records, lost, reasons, ...
+ *   first_ns, last_ns   wall clock of the recorded time, strings
+ *   segments, torn, captures, hosts, file_bytes, requests, lost, lost_bytes
+ *   devices[]   host, disk, dev, recorded_seconds, ops[]
+ *   ops[]       op, requests, lost, lost_bytes, total (requests + lost) and the fields of a cell;
+ *               swap: {without, out, in}, each a cell
+ *   cell        requests, bytes, bytes_done, iops, bytes_per_second, merges, requeues, errors,
+ *               queue_ns and device_ns: {n, min, mean, p50, p90, p99, p999, max, histogram[]}
+ *   histogram[] from, to (ns, to not included), n
+ */
+#include <json-c/json.h>
+
+#include "daemon/ctl/report-view.h"
+
+static void add(struct json_object *o, const char *key, struct json_object *value)
+{
+	json_object_object_add(o, key, value);
+}
+
+static struct json_object *hist_json(const struct hist *h)
+{
+	struct json_object *o = json_object_new_object(), *bars = json_object_new_array();
+
+	add(o, "n", ctl_json_u64(h->n));
+	add(o, "min", h->n ? ctl_json_u64(h->min) : NULL);
+	add(o, "mean", h->n ? ctl_json_u64((uint64_t)(h->sum / (double)h->n)) : NULL);
+	add(o, "p50", h->n ? ctl_json_u64(hist_percentile(h, 5000)) : NULL);
+	add(o, "p90", h->n ? ctl_json_u64(hist_percentile(h, 9000)) : NULL);
+	add(o, "p99", h->n ? ctl_json_u64(hist_percentile(h, 9900)) : NULL);
+	add(o, "p999", h->n ? ctl_json_u64(hist_percentile(h, 9990)) : NULL);
+	add(o, "max", h->n ? ctl_json_u64(h->max) : NULL);
+	for (unsigned int bit = 0; bit < 64; bit++) {
+		uint64_t n = hist_log2_count(h, bit);
+		struct json_object *bar;
+
+		if (!n)
+			continue;
+		bar = json_object_new_object();
+		add(bar, "from", ctl_json_u64(bit ? 1ULL << bit : 0));
+		add(bar, "to", bit < 63 ? ctl_json_u64(2ULL << bit) : NULL);
+		add(bar, "n", ctl_json_u64(n));
+		json_object_array_add(bars, bar);
+	}
+	add(o, "histogram", bars);
+	return o;
+}
+
+static void add_cell(struct json_object *o, const struct report_cell *c, double seconds)
+{
+	add(o, "requests", ctl_json_u64(c->requests));
+	add(o, "bytes", ctl_json_u64(c->bytes));
+	add(o, "bytes_done", ctl_json_u64(c->bytes_done));
+	add(o, "iops", seconds > 0 ? json_object_new_double((double)c->requests / seconds) : NULL);
+	add(o, "bytes_per_second",
+	    seconds > 0 ? json_object_new_double((double)c->bytes / seconds) : NULL);
+	add(o, "merges", ctl_json_u64(c->merges));
+	add(o, "requeues", ctl_json_u64(c->requeues));
+	add(o, "errors", ctl_json_u64(c->errors));
+	add(o, "queue_ns", hist_json(&c->queue));
+	add(o, "device_ns", hist_json(&c->device));
+}
+
+static int op_json(unsigned int op, const struct report_op *src, double seconds,
+		   struct json_object *ops)
+{
+	static const char *const names[] = {"without", "out", "in"};
+	_cleanup_(report_cell_done) struct report_cell all = {0};
+	struct json_object *o, *swap;
+	int r;
+
+	for (unsigned int k = 0; k < REPORT_N_SWAP; k++) {
+		r = report_cell_merge(&all, &src->swap[k]);
+		if (r < 0)
+			return r;
+	}
+	o = json_object_new_object();
+	swap = json_object_new_object();
+	add(o, "op", json_object_new_string(iot_op_name(op)));
+	add_cell(o, &all, seconds);
+	add(o, "lost", ctl_json_u64(src->lost));
+	add(o, "lost_bytes", ctl_json_u64(src->lost_bytes));
+	add(o, "total", ctl_json_u64(all.requests + src->lost));
+	for (unsigned int k = 0; k < REPORT_N_SWAP; k++) {
+		struct json_object *cell = json_object_new_object();
+
+		add_cell(cell, &src->swap[k], seconds);
+		add(swap, names[k], cell);
+	}
+	add(o, "swap", swap);
+	json_object_array_add(ops, o);
+	return 0;
+}
+
+static int devices_json(const struct report_view *v, struct json_object *devices)
+{
+	for (size_t i = 0; i < v->report.n_devices; i++) {
+		const struct report_device *d = &v->report.devices[i];
+		struct json_object *o = json_object_new_object(), *ops = json_object_new_array();
+		double seconds = report_view_seconds(v, d);
+		char number[32];
+		int r = 0;
+
+		snprintf(number, sizeof(number), "%u:%u", IOT_DEV_MAJOR(d->dev),
+			 IOT_DEV_MINOR(d->dev));
+		json_object_array_add(devices, o);
+		add(o, "host", ctl_json_text(d->host));
+		add(o, "disk", ctl_json_text(d->name));
+		add(o, "dev", d->dev ? json_object_new_string(number) : NULL);
+		add(o, "recorded_seconds", json_object_new_double(seconds));
+		add(o, "ops", ops);
+		for (unsigned int op = 0; op < IOT_N_OPS && r == 0; op++)
+			if (d->ops[op])
+				r = op_json(op, d->ops[op], seconds, ops);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int report_view_json(const struct report_view *v)
+{
+	struct json_object *o = json_object_new_object(), *devices = json_object_new_array();
+
+	add(o, "record", ctl_verdict_json(&v->verdict));
+	add(o, "first_ns", ctl_json_id(v->first_ns));
+	add(o, "last_ns", ctl_json_id(v->last_ns));
+	add(o, "segments", ctl_json_u64(v->n_segments));
+	add(o, "torn", ctl_json_u64(v->n_torn));
+	add(o, "captures", ctl_json_u64(v->n_captures));
+	add(o, "hosts", ctl_json_u64(v->n_hosts));
+	add(o, "file_bytes", ctl_json_u64(v->file_bytes));
+	add(o, "filtered", json_object_new_boolean(v->filtered));
+	add(o, "requests", ctl_json_u64(v->requests));
+	add(o, "lost", ctl_json_u64(v->lost));
+	add(o, "lost_bytes", ctl_json_u64(v->lost_bytes));
+	add(o, "swap_out_known", json_object_new_boolean(!v->no_swap_out));
+	add(o, "swap_in_known", json_object_new_boolean(!v->no_swap_in));
+	add(o, "devices", devices);
+	if (devices_json(v, devices) < 0) {
+		json_object_put(o);
+		return ctl_fail(CTL_ERROR, "out of memory");
+	}
+	return ctl_json_print(o);
+}

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * report-text.c - the report on a terminal: what is proved first, then two tables, then one
+ * histogram per device and operation.
+ *
+ * TOTAL = REQUESTS (recorded) + LOST (ledger), so that the books can be checked by eye. Where swap
+ * was seen, an operation has a line with it, one per direction, and one without it.
+ */
+#include "daemon/ctl/report-view.h"
+
+#define BAR_WIDTH 40U
+
+/* What one line of the tables is about. */
+struct line {
+	const char *device;
+	const char *what;
+	const struct report_cell *cell;
+	const struct report_op *op; /* NULL: losses are not known by kind of swap */
+	double seconds;
+};
+
+static void print_head(const struct report_view *v, FILE *f, bool color)
+{
+	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX], c[CTL_HUMAN_MAX];
+
+	fprintf(f, "Record    ");
+	ctl_verdict_print(f, &v->verdict, v->n_segments, "", color);
+	fprintf(f, "Time      %s .. %s (%s)\n", ctl_human_time(v->first_ns, a),
+		ctl_human_time(v->last_ns, b), ctl_human_duration(v->last_ns - v->first_ns, c));
+	fprintf(f, "Segments  %zu of %zu capture%s on %zu host%s, %s", v->n_segments, v->n_captures,
+		v->n_captures == 1 ? "" : "s", v->n_hosts, v->n_hosts == 1 ? "" : "s",
+		ctl_human_size(v->file_bytes, a));
+	if (v->n_torn)
+		fprintf(f, ", %zu still open or torn", v->n_torn);
+	fprintf(f, "\nRequests  %s recorded, %s lost", ctl_human_count(v->requests, a),
+		ctl_human_count(v->lost, b));
+	fprintf(f, "%s\n", v->filtered ? " (that pass the filters)" : "");
+	if (v->losses_unfilterable)
+		fprintf(f,
+			"          losses are not filtered by swap, pid, comm or latency: a lost "
+			"request has none of these\n");
+	if (v->no_swap_out || v->no_swap_in)
+		fprintf(f,
+			"          swap-%s could not be told in some segments: \"without swap\" "
+			"may "
+			"hold some\n",
+			v->no_swap_out && v->no_swap_in ? "out and swap-in"
+			: v->no_swap_out		? "out"
+							: "in");
+}
+
+static void count_line(struct ctl_table *t, const struct line *l)
+{
+	const struct report_cell *c = l->cell;
+	char buf[CTL_HUMAN_MAX];
+
+	ctl_table_cell(t, "%s", l->device);
+	ctl_table_cell(t, "%s", l->what);
+	ctl_table_cell(t, "%s", ctl_human_count(c->requests, buf));
+	ctl_table_cell(t, "%s", l->op ? ctl_human_count(l->op->lost, buf) : "-");
+	ctl_table_cell(t, "%s", l->op ? ctl_human_count(c->requests + l->op->lost, buf) : "-");
+	ctl_table_cell(t, "%s", ctl_human_size(c->bytes, buf));
+	ctl_table_cell(t, "%s", l->op ? ctl_human_size(l->op->lost_bytes, buf) : "-");
+	if (l->seconds > 0) {
+		ctl_table_cell(t, "%.1f", (double)c->requests / l->seconds);
+		ctl_table_cell(t, "%s/s",
+			       ctl_human_size((uint64_t)((double)c->bytes / l->seconds), buf));
+	} else {
+		ctl_table_cell(t, "-");
+		ctl_table_cell(t, "-");
+	}
+	ctl_table_cell(t, "%s", ctl_human_count(c->merges, buf));
+	ctl_table_cell(t, "%s", ctl_human_count(c->requeues, buf));
+	ctl_table_cell(t, "%s", ctl_human_count(c->errors, buf));
+}
+
+static void latency_cells(struct ctl_table *t, const struct hist *h)
+{
+	static const unsigned int points[] = {5000, 9000, 9900, 9990};
+	char buf[CTL_HUMAN_MAX];
+
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(points); i++)
+		ctl_table_cell(t, "%s",
+			       h->n ? ctl_human_duration(hist_percentile(h, points[i]), buf) : "-");
+	ctl_table_cell(t, "%s", h->n ? ctl_human_duration(h->max, buf) : "-");
+}
+
+static void latency_line(struct ctl_table *t, const struct line *l)
+{
+	if (!l->cell->requests)
+		return;
+	ctl_table_cell(t, "%s", l->device);
+	ctl_table_cell(t, "%s", l->what);
+	latency_cells(t, &l->cell->queue);
+	ctl_table_cell(t, "|");
+	latency_cells(t, &l->cell->device);
+}
+
+static int op_lines(struct ctl_table *t, const char *device, unsigned int op,
+		    const struct report_op *o, double seconds,
+		    void (*fn)(struct ctl_table *t, const struct line *l))
+{
+	static const char *const suffix[] = {"without swap", "swap-out", "swap-in"};
+	_cleanup_(report_cell_done) struct report_cell all = {0};
+	struct line l = {.device = device,
+			 .what = iot_op_name(op),
+			 .cell = &all,
+			 .op = o,
+			 .seconds = seconds};
+	int r;
+
+	for (unsigned int k = 0; k < REPORT_N_SWAP; k++) {
+		r = report_cell_merge(&all, &o->swap[k]);
+		if (r < 0)
+			return r;
+	}
+	fn(t, &l);
+	if (!o->swap[REPORT_SWAP_OUT].requests && !o->swap[REPORT_SWAP_IN].requests)
+		return 0;
+	for (unsigned int k = 0; k < REPORT_N_SWAP; k++) {
+		char what[48];
+
+		if (k && !o->swap[k].requests)
+			continue;
+		snprintf(what, sizeof(what), "  %s", suffix[k]);
+		l = (struct line){device, what, &o->swap[k], NULL, seconds};
+		fn(t, &l);
+	}
+	return 0;
+}
+
+static const char *device_label(const struct report_view *v, const struct report_device *d,
+				char *buf, size_t size)
+{
+	char name[2 * sizeof(d->name) + 1], host[2 * sizeof(d->host) + 1];
+
+	ctl_printable(d->name, name, sizeof(name));
+	if (v->n_hosts <= 1)
+		snprintf(buf, size, "%s", name);
+	else
+		snprintf(buf, size, "%s/%s", ctl_printable(d->host, host, sizeof(host)), name);
+	return buf;
+}
+
+static int print_table(const struct report_view *v, FILE *f, bool color, const char *title,
+		       const char *const *columns,
+		       void (*fn)(struct ctl_table *t, const struct line *l))
+{
+	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns);
+	char label[320];
+	int r;
+
+	if (!t)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->report.n_devices; i++) {
+		const struct report_device *d = &v->report.devices[i];
+
+		for (unsigned int op = 0; op < IOT_N_OPS; op++) {
+			if (!d->ops[op])
+				continue;
+			r = op_lines(t, device_label(v, d, label, sizeof(label)), op, d->ops[op],
+				     report_view_seconds(v, d), fn);
+			if (r < 0)
+				return r;
+		}
+	}
+	fprintf(f, "\n%s%s%s\n", ctl_style_on(color, CTL_STYLE_BOLD), title, ctl_style_off(color));
+	return ctl_table_print(t, f, color);
+}
+
+/* ---- histograms -------------------------------------------------------------------------------- */
+
+static void print_bar(FILE *f, uint64_t n, uint64_t top)
+{
+	/* Eighths of a block; any count shows, however small. */
+	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
+	uint64_t length = (uint64_t)((double)n / (double)top * BAR_WIDTH * 8);
+
+	if (n && !length)
+		length = 1;
+	if (!ctl_utf8_terminal()) {
+		for (uint64_t i = 0; i < (length + 7) / 8; i++)
+			fputc('#', f);
+		return;
+	}
+	for (uint64_t i = 0; i < length / 8; i++)
+		fputs("█", f);
+	fputs(eighths[length % 8], f);
+}
+
+static const char *power_label(unsigned int bit, char buf[CTL_HUMAN_MAX])
+{
+	return bit >= 64 ? "2^64ns" : ctl_human_duration(1ULL << bit, buf);
+}
+
+static void print_hist(FILE *f, const struct hist *h)
+{
+	unsigned int low = 64, high = 0;
+	uint64_t top = 0;
+
+	for (unsigned int bit = 0; bit < 64; bit++) {
+		uint64_t n = hist_log2_count(h, bit);
+
+		if (!n)
+			continue;
+		low = IOT_MIN(low, bit);
+		high = bit;
+		top = IOT_MAX(top, n);
+	}
+	for (unsigned int bit = low; top && bit <= high; bit++) {
+		uint64_t n = hist_log2_count(h, bit);
+		char from[CTL_HUMAN_MAX], to[CTL_HUMAN_MAX], count[CTL_HUMAN_MAX];
+
+		fprintf(f, "  %8s .. %-8s %13s %5.1f%%  ", bit ? power_label(bit, from) : "0ns",
+			power_label(bit + 1, to), ctl_human_count(n, count),
+			100.0 * (double)n / (double)h->n);
+		print_bar(f, n, top);
+		fputc('\n', f);
+	}
+}
+
+static int print_histograms(const struct report_view *v, FILE *f, bool color)
+{
+	char label[320];
+	int r;
+
+	for (size_t i = 0; i < v->report.n_devices; i++) {
+		const struct report_device *d = &v->report.devices[i];
+
+		for (unsigned int op = 0; op < IOT_N_OPS; op++) {
+			_cleanup_(hist_done) struct hist all = {0};
+
+			for (unsigned int k = 0; d->ops[op] && k < REPORT_N_SWAP; k++) {
+				r = hist_merge(&all, &d->ops[op]->swap[k].device);
+				if (r < 0)
+					return r;
+			}
+			if (!all.n)
+				continue;
+			fprintf(f, "\n%s%s %s: device latency%s\n",
+				ctl_style_on(color, CTL_STYLE_BOLD),
+				device_label(v, d, label, sizeof(label)), iot_op_name(op),
+				ctl_style_off(color));
+			print_hist(f, &all);
+		}
+	}
+	return 0;
+}
+
+int report_view_text(const struct report_view *v, FILE *f, bool color)
+{
+	static const char *const counts[] = {
+		"DEVICE", "OP",	   ">REQUESTS", ">LOST",     ">TOTAL",	">BYTES", ">LOST BYTES",
+		">IOPS",  ">RATE", ">MERGES",	">REQUEUES", ">ERRORS", NULL};
+	static const char *const latencies[] = {
+		"DEVICE", "OP",	    ">Q P50", ">Q P90", ">Q P99",   ">Q P99.9", ">Q MAX",
+		"|",	  ">D P50", ">D P90", ">D P99", ">D P99.9", ">D MAX",	NULL};
+	int r;
+
+	print_head(v, f, color);
+	if (!v->report.n_devices) {
+		fprintf(f, "\nNo requests%s.\n", v->filtered ? " pass the filters" : "");
+		return 0;
+	}
+	r = print_table(v, f, color, "Requests and bytes", counts, count_line);
+	if (r < 0)
+		return r;
+	r = print_table(
+		v, f, color,
+		"Latency: Q in the queue (start to last issue), D in the device (last issue to "
+		"completion)",
+		latencies, latency_line);
+	if (r < 0)
+		return r;
+	return print_histograms(v, f, color);
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * verb-report.c - one pass over the requests, then the ledgers, then the verdict; shown by
+ * report-text.c or report-json.c.
+ *
+ * The verdict is taken last, so that damage met on the way is in it. Rates are per second of
+ * recorded time: the epochs of the segments, also where nothing happened in them.
+ */
+#include "daemon/ctl/report-view.h"
+#include "format/block.h"
+
+/* What a report looks at; the rest of a block is not even decoded. */
+#define REPORT_COLUMNS                                                                           \
+	(IOT_COLS_TIMES | IOT_COLS_OP | IOT_COLS_DEVICE | IOT_COLS_BYTES | IOT_COLS_BYTES_DONE | \
+	 IOT_COLS_STATUS | IOT_COLS_COUNTS)
+
+static void report_view_done(struct report_view *v)
+{
+	report_done(&v->report);
+	free(v->spans);
+	v->spans = NULL;
+}
+
+double report_view_seconds(const struct report_view *v, const struct report_device *d)
+{
+	return (double)report_recorded_ns(v->spans, v->n_spans, d->machine_id) / 1e9;
+}
+
+/* The time a segment speaks for: its epoch, or what is known of it without a footer. */
+static void segment_span(const struct iot_segment *s, const struct iot_filter *f,
+			 uint64_t last_record_ns, struct report_span *ret)
+{
+	const struct iot_segment_info *info = iot_segment_info(s);
+	const struct iot_footer *footer = iot_segment_footer(s);
+	uint64_t first = footer && footer->epoch_first_ns ? footer->epoch_first_ns
+							  : info->clocks.monotonic_ns;
+	uint64_t last = footer && footer->epoch_last_ns ? footer->epoch_last_ns : last_record_ns;
+
+	memcpy(ret->machine_id, info->machine_id, sizeof(ret->machine_id));
+	ret->first_ns = iot_segment_realtime_ns(s, first);
+	ret->last_ns = last > first ? iot_segment_realtime_ns(s, last) : ret->first_ns;
+	ret->first_ns = IOT_MAX(ret->first_ns, f->since_ns);
+	if (f->until_ns)
+		ret->last_ns = IOT_MIN(ret->last_ns, f->until_ns);
+	ret->last_ns = IOT_MAX(ret->last_ns, ret->first_ns);
+}
+
+static size_t segment_index(struct iot_scan *scan, const struct iot_segment *s, size_t hint)
+{
+	size_t n = iot_scan_n_segments(scan);
+
+	for (size_t i = 0; i < n; i++) {
+		size_t at = (hint + i) % n;
+
+		if (iot_scan_segment(scan, at) == s)
+			return at;
+	}
+	return 0;
+}
+
+static int read_requests(struct iot_scan *scan, struct report_view *v, uint64_t *last_ns,
+			 struct iot_error *err)
+{
+	struct report_device *d = NULL;
+	const struct iot_segment *last_segment = NULL;
+	struct iot_segment *s = NULL;
+	struct iot_request req;
+	uint32_t last_dev = 0;
+	size_t index = 0;
+	char number[32];
+	int r;
+
+	for (;;) {
+		r = iot_scan_next(scan, &req, &s, err);
+		if (r == IOT_READ_END)
+			return 0;
+		if (r < 0)
+			return r;
+		if (s != last_segment)
+			index = segment_index(scan, s, index);
+		if (!d || s != last_segment || req.dev != last_dev) {
+			const struct iot_segment_info *info = iot_segment_info(s);
+
+			r = report_device(&v->report, info->machine_id, req.dev,
+					  iot_dev_name(s, req.dev, number, sizeof(number)),
+					  info->host, &d);
+			if (r < 0)
+				return r;
+			last_segment = s;
+			last_dev = req.dev;
+		}
+		r = report_add(d, &req);
+		if (r < 0)
+			return r;
+		v->requests++;
+		last_ns[index] = IOT_MAX(last_ns[index], req.complete_ns);
+	}
+}
+
+/* A ledger that cannot be read is in the verdict already; its segment's losses are not counted. */
+static int read_losses(struct iot_segment *s, const struct iot_filter *f, struct report_view *v)
+{
+	const struct iot_segment_info *info = iot_segment_info(s);
+	_cleanup_free_ struct iot_loss *losses = NULL;
+	struct report_device *d;
+	char number[32];
+	size_t n = 0;
+	int r;
+
+	if (!iot_segment_footer(s) || iot_segment_load_ledger(s, &losses, &n, NULL) < 0)
+		return 0;
+	for (size_t i = 0; i < n; i++) {
+		if (!iot_filter_match_loss(f, s, &losses[i]))
+			continue;
+		r = report_device(&v->report, info->machine_id, losses[i].dev,
+				  iot_dev_name(s, losses[i].dev, number, sizeof(number)),
+				  info->host, &d);
+		if (r < 0)
+			return r;
+		r = report_add_loss(d, &losses[i]);
+		if (r < 0)
+			return r;
+		v->lost += losses[i].n;
+		v->lost_bytes += losses[i].bytes;
+	}
+	return 0;
+}
+
+/* Distinct captures and machines; segments are sorted by capture, machines are few. */
+static void count_origins(struct iot_scan *scan, struct report_view *v)
+{
+	size_t n = iot_scan_n_segments(scan);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct iot_segment_info *info = iot_segment_info(iot_scan_segment(scan, i));
+		bool new_capture = true, new_host = true;
+
+		for (size_t k = i; k-- > 0 && (new_capture || new_host);) {
+			const struct iot_segment_info *other =
+				iot_segment_info(iot_scan_segment(scan, k));
+
+			if (memcmp(info->capture_id, other->capture_id, 16) == 0)
+				new_capture = false;
+			if (memcmp(info->machine_id, other->machine_id, 16) == 0)
+				new_host = false;
+		}
+		v->n_captures += new_capture;
+		v->n_hosts += new_host;
+	}
+}
+
+static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *v,
+		struct iot_error *err)
+{
+	size_t n = iot_scan_n_segments(scan);
+	_cleanup_free_ uint64_t *last_ns = calloc(n + 1, sizeof(*last_ns));
+	const struct iot_filter *f = &c->filter;
+	int r;
+
+	v->spans = calloc(n + 1, sizeof(*v->spans));
+	if (!v->spans || !last_ns)
+		return -ENOMEM;
+	v->losses_unfilterable = f->swap != IOT_SWAP_ANY || f->pid || f->comm[0] ||
+				 f->min_latency_ns;
+	v->filtered = v->losses_unfilterable || f->since_ns || f->until_ns || f->dev[0] || f->ops ||
+		      f->id;
+	r = read_requests(scan, v, last_ns, err);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		struct iot_segment *s = iot_scan_segment(scan, i);
+		const struct iot_segment_info *info = iot_segment_info(s);
+
+		r = read_losses(s, f, v);
+		if (r < 0)
+			return r;
+		v->n_torn += iot_segment_state(s) == IOT_SEGMENT_TORN;
+		v->file_bytes += iot_segment_size(s);
+		v->no_swap_out |= info->swap_out == IOT_ABILITY_UNAVAILABLE;
+		v->no_swap_in |= info->swap_in == IOT_ABILITY_UNAVAILABLE;
+		segment_span(s, f, last_ns[i], &v->spans[i]);
+		v->first_ns = i ? IOT_MIN(v->first_ns, v->spans[i].first_ns) : v->spans[i].first_ns;
+		v->last_ns = IOT_MAX(v->last_ns, v->spans[i].last_ns);
+	}
+	v->n_segments = v->n_spans = n;
+	v->losses_unfilterable &= v->lost != 0;
+	count_origins(scan, v);
+	report_sort(&v->report);
+	return iot_scan_verdict(scan, false, &v->verdict, err);
+}
+
+int verb_report(struct ctl *c, int argc, char **argv)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	_cleanup_(report_view_done) struct report_view v = {0};
+	struct iot_error err = {0};
+	uint64_t columns;
+	int r, code;
+
+	code = ctl_scan_open(c, argc, argv, &scan);
+	if (code != CTL_OK)
+		return code;
+	columns = REPORT_COLUMNS;
+	if (c->filter.pid || c->filter.comm[0])
+		columns |= IOT_COLS_CONTEXT;
+	if (c->filter.id)
+		columns |= IOT_COLS_ID;
+	iot_scan_columns(scan, columns);
+	r = fill(c, scan, &v, &err);
+	if (r < 0)
+		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	if (c->json) {
+		code = report_view_json(&v);
+	} else {
+		ctl_pager_open(c);
+		r = report_view_text(&v, stdout, ctl_color_enabled(c));
+		if (r < 0)
+			return ctl_fail(CTL_ERROR, "%s", strerror(-r));
+	}
+	return code != CTL_OK ? code : ctl_damage_code(v.verdict.code);
+}
