@@ -164,7 +164,7 @@ for word in ${files[@]+"${files[@]}"}; do
 	mkdir -p "$root/$(dirname "$dst")"
 	cp -L "$src" "$root/$dst" || die "cannot copy $src"
 done
-cp "$lib"/*.sh "$here/guest-lib.sh" "$root/tests/lib/" || exit 125
+cp "$lib"/*.sh "$here"/guest-*.sh "$here"/*.jq "$root/tests/lib/" || exit 125
 cp "$script" "$root/tests/script" && cp "$here/guest-init.sh" "$root/init" && chmod 755 "$root/init" || exit 125
 nonce=$$.$RANDOM$RANDOM
 {
