@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * live.h - what the verbs that ask the daemon share. Replies are read with suspicion: a field that is
+ * absent, null or of another type is "not known", so that an older or newer daemon can be asked.
+ */
+#pragma once
+
+#include <json-c/json.h>
+
+#include "daemon/control-proto.h"
+#include "daemon/ctl/ctl-util.h"
+
+/* A string, or NULL. Borrowed. */
+const char *live_str(struct json_object *o, const char *key);
+/* A number or a string of digits (ids, ns). False: not known. */
+bool live_u64(struct json_object *o, const char *key, uint64_t *ret);
+struct json_object *live_object(struct json_object *o, const char *key); /* or NULL */
+/* Elements of an array; 0 if there is none. */
+size_t live_n(struct json_object *array);
+
+/* "1,234" or "unknown"; "1.5MiB"; "3m2s". */
+const char *live_count(struct json_object *o, const char *key, char buf[CTL_HUMAN_MAX]);
+const char *live_size(struct json_object *o, const char *key, char buf[CTL_HUMAN_MAX]);
+const char *live_duration(struct json_object *o, const char *key, char buf[CTL_HUMAN_MAX]);
+
+/* Verbs without operands: CTL_USAGE if there are any. */
+int live_no_operands(int argc, char **argv) IOT_MUST_CHECK;
+/* One object a line, as `cat --json`. */
+int live_print_lines(struct json_object *array) IOT_MUST_CHECK;

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * verb-probes.c - each probe: attached or why not, whether the kernel counts the runs it skips, and
+ * what a run costs (known while kernel.bpf_stats_enabled is set).
+ */
+#include "daemon/ctl/live.h"
+
+static enum ctl_style row_style(struct json_object *probe)
+{
+	const char *state = live_str(probe, "state");
+
+	return state && strcmp(state, "attached") == 0 ? CTL_STYLE_GOOD : CTL_STYLE_NONE;
+}
+
+static const char *or_dash(const char *s)
+{
+	return s ? s : "-";
+}
+
+static int print_table(struct json_object *list, bool color)
+{
+	static const char *const columns[] = {">ID",	 "STREAM",  "NAME",    "HOOK",
+					      "STATE",	 "MISSES",  ">MISSED", ">RUNS",
+					      ">NS/RUN", "WHY NOT", NULL};
+	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns);
+	char a[CTL_HUMAN_MAX], why[128];
+	size_t attached = 0;
+
+	if (!t)
+		return ctl_fail(CTL_ERROR, "out of memory");
+	for (size_t i = 0; i < live_n(list); i++) {
+		struct json_object *p = json_object_array_get_idx(list, i);
+		const char *reason = live_str(p, "why");
+		const bool on = row_style(p) == CTL_STYLE_GOOD;
+		uint64_t v;
+
+		attached += on;
+		ctl_table_cell(t, "%s", live_count(p, "id", a));
+		ctl_table_cell(t, "%s", or_dash(live_str(p, "stream")));
+		ctl_table_cell(t, "%s", or_dash(live_str(p, "name")));
+		ctl_table_cell(t, "%s", or_dash(live_str(p, "hook")));
+		ctl_table_cell(t, "%s", or_dash(live_str(p, "state")));
+		ctl_table_cell(t, "%s", or_dash(live_str(p, "miss_counting")));
+		ctl_table_cell(t, "%s", live_u64(p, "missed", &v) ? ctl_human_count(v, a) : "-");
+		ctl_table_cell(t, "%s", live_u64(p, "runs", &v) ? ctl_human_count(v, a) : "-");
+		ctl_table_cell(t, "%s",
+			       live_u64(p, "ns_per_run", &v) ? ctl_human_count(v, a) : "-");
+		ctl_table_cell(t, "%s", reason ? ctl_printable(reason, why, sizeof(why)) : "");
+	}
+	if (ctl_table_print(t, stdout, color) < 0)
+		return ctl_fail(CTL_ERROR, "out of memory");
+	printf("\n%zu of %zu probes attached\n", attached, live_n(list));
+	return CTL_OK;
+}
+
+int verb_probes(struct ctl *c, int argc, char **argv)
+{
+	struct json_object *reply, *list;
+	int r;
+
+	r = live_no_operands(argc, argv);
+	if (r == CTL_OK)
+		r = ctl_call(c, CONTROL_INTERFACE ".Probes", NULL, &reply);
+	if (r != CTL_OK)
+		return r;
+	list = live_object(reply, "probes");
+	if (c->json) {
+		r = live_print_lines(list);
+	} else {
+		ctl_pager_open(c);
+		r = print_table(list, ctl_color_enabled(c));
+	}
+	json_object_put(reply);
+	return r;
+}
