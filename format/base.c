@@ -7,17 +7,16 @@
  */
 #include "format/base.h"
 
-int iot_error_set(struct iot_error *err, int code, const char *fmt, ...)
+void iot_error_text(struct iot_error *err, const char *fmt, ...)
 {
 	va_list ap;
 
 	/* The first cause is the one worth reading. */
 	if (!err || err->text[0])
-		return code;
+		return;
 	va_start(ap, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, ap);
 	va_end(ap);
-	return code;
 }
 
 /* Digits at *s into *ret, *s behind them. -EINVAL: none; -ERANGE: more than 64 bits. */

@@ -55,11 +55,11 @@ static inline void iot_fclosep(FILE **f)
 		(p) = NULL;             \
 		_t;                     \
 	})
-#define IOT_TAKE_FD(fd)         \
-	({                      \
-		int _t = (fd);  \
-		(fd) = -EBADF;  \
-		_t;             \
+#define IOT_TAKE_FD(fd)        \
+	({                     \
+		int _t = (fd); \
+		(fd) = -EBADF; \
+		_t;            \
 	})
 
 /* One error a person reads: "file:line:column: message" or "file: offset N: message". */
@@ -67,8 +67,20 @@ struct iot_error {
 	char text[512]; /* whole message without trailing newline; "" = none */
 };
 
-/* Fills *err (if not NULL and still empty) and returns code. code is a negative errno. */
-int iot_error_set(struct iot_error *err, int code, const char *fmt, ...) IOT_PRINTF(3, 4);
+/* Fills *err if it is not NULL and still empty. */
+void iot_error_text(struct iot_error *err, const char *fmt, ...) IOT_PRINTF(2, 3);
+/* The same, and returns code, a negative errno: `return iot_error_set(err, -EINVAL, ...)`. A macro, so that
+ * compilers and analysers see that a failed function did not succeed. */
+#define iot_error_set(err, code, ...)               \
+	({                                          \
+		int _code = (code);                 \
+		iot_error_text((err), __VA_ARGS__); \
+		iot_error_code(_code);              \
+	})
+static inline int iot_error_code(int code)
+{
+	return code;
+}
 
 /* Strict decimal parsing of a whole string: -EINVAL on junk, -ERANGE on overflow. */
 int iot_parse_u64(const char *s, uint64_t *ret) IOT_MUST_CHECK;
