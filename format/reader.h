@@ -37,6 +37,11 @@ const struct iot_segment_info *iot_segment_info(const struct iot_segment *s);
 const struct iot_footer *iot_segment_footer(const struct iot_segment *s); /* NULL if torn; losses are
 	loaded by iot_segment_load_ledger, open requests by reading IOT_BLOCK_OPEN blocks */
 uint64_t iot_segment_footer_hash(const struct iot_segment *s); /* 0 if torn */
+/* Bytes that ought to be there are wrong (as opposed to: the tail is not there). Known after opening
+ * for footer and trailer, after walking for blocks. */
+bool iot_segment_damaged(const struct iot_segment *s);
+/* "sealed", or why not, for people: "the file ends in the middle of a block at offset 4711". */
+const char *iot_segment_state_text(const struct iot_segment *s);
 /* Declared in the footer: per kind counts, so that losses can be summed without loading them. */
 uint64_t iot_segment_declared(const struct iot_segment *s, enum iot_block_kind kind);
 

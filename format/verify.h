@@ -31,6 +31,7 @@ struct iot_verdict {
 	uint64_t n_missed;
 	uint64_t n_records;	  /* requests recomputed from blocks */
 	uint64_t n_open;
+	uint64_t n_no_start;	  /* of n_records: begun unseen (before attach); not a loss */
 	uint64_t books_checked;	  /* (probe, cpu) rows checked */
 	uint64_t books_unbalanced;
 	size_t n_reasons;

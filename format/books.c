@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * books.c - adding up a footer's books per probe.
+ *
+ * A row is one (probe, cpu) of one epoch; cpu == UINT32_MAX is user space's row for the whole probe
+ * and the only place of `missed`. The equations hold per row, the ledger and the windows have no
+ * CPU and are held against the sums over all CPUs. Nothing here decides a verdict.
+ */
+#include "format/books.h"
+
+void iot_sum_add(struct iot_sum *s, uint64_t n)
+{
+	if (n == IOT_COUNT_UNKNOWN || __builtin_add_overflow(s->n, n, &s->n))
+		s->unknown = true;
+}
+
+/* whole = sum of parts, if every one of them is known. */
+static enum iot_balance balance(uint64_t whole, const uint64_t *parts, size_t n)
+{
+	struct iot_sum sum = {0};
+
+	if (whole == IOT_COUNT_UNKNOWN)
+		return IOT_BALANCE_UNKNOWN;
+	for (size_t i = 0; i < n; i++) {
+		if (parts[i] == IOT_COUNT_UNKNOWN)
+			return IOT_BALANCE_UNKNOWN;
+		iot_sum_add(&sum, parts[i]);
+	}
+	return sum.unknown || sum.n != whole ? IOT_BALANCE_BROKEN : IOT_BALANCE_HOLDS;
+}
+
+enum iot_balance iot_books_balance(const struct iot_books *b)
+{
+	const uint64_t seen[] = {b->not_selected, b->folded, b->emitted, b->reserve_failed};
+	const uint64_t failed[] = {b->filed, b->unattributed};
+	const uint64_t emitted[] = {b->written, b->decode_failed, b->output_failed};
+	enum iot_balance a = balance(b->seen, seen, IOT_ARRAY_SIZE(seen));
+	enum iot_balance c = balance(b->reserve_failed, failed, IOT_ARRAY_SIZE(failed));
+	enum iot_balance d = balance(b->emitted, emitted, IOT_ARRAY_SIZE(emitted));
+
+	return IOT_MAX(a, IOT_MAX(c, d));
+}
+
+static uint64_t row_key(const struct iot_books *b)
+{
+	return (uint64_t)b->probe << 32 | b->cpu;
+}
+
+static int cmp_key(const void *a, const void *b)
+{
+	return iot_cmp_u64(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+/* Two rows of one (probe, cpu) would let a forger balance each alone. No memory counts as doubt. */
+static bool has_duplicates(const struct iot_books *books, size_t n)
+{
+	_cleanup_free_ uint64_t *keys = NULL;
+	bool sorted = true;
+
+	for (size_t i = 1; i < n && sorted; i++)
+		sorted = row_key(&books[i - 1]) < row_key(&books[i]);
+	if (sorted)
+		return false;
+	keys = malloc(n * sizeof(*keys));
+	if (!keys)
+		return true;
+	for (size_t i = 0; i < n; i++)
+		keys[i] = row_key(&books[i]);
+	qsort(keys, n, sizeof(*keys), cmp_key);
+	for (size_t i = 1; i < n; i++)
+		if (keys[i - 1] == keys[i])
+			return true;
+	return false;
+}
+
+static void sum_row(struct iot_probe_sums *p, const struct iot_books *b)
+{
+	p->present = true;
+	iot_sum_add(&p->seen, b->seen);
+	iot_sum_add(&p->filed, b->filed);
+	iot_sum_add(&p->unattributed, b->unattributed);
+	iot_sum_add(&p->identity_full, b->identity_full);
+	iot_sum_add(&p->read_failed, b->read_failed);
+	iot_sum_add(&p->emitted, b->emitted);
+	iot_sum_add(&p->written, b->written);
+	iot_sum_add(&p->user_failed, b->decode_failed);
+	iot_sum_add(&p->user_failed, b->output_failed);
+	iot_sum_add(&p->missed, b->missed);
+	if (b->cpu == UINT32_MAX)
+		p->user_row = true;
+}
+
+static void sum_window(struct iot_probe_sums *p, const struct iot_window *w)
+{
+	switch (w->kind) {
+	case IOT_WINDOW_UNATTRIBUTED:
+		iot_sum_add(&p->window_unattributed, w->n);
+		break;
+	case IOT_WINDOW_MISSED:
+		iot_sum_add(&p->window_missed, w->n);
+		break;
+	case IOT_WINDOW_OUTPUT:
+		iot_sum_add(&p->window_output, w->n);
+		break;
+	default: /* no counter belongs to the other kinds */
+		break;
+	}
+}
+
+void iot_books_sum(const struct iot_footer *f, struct iot_books_summary *ret)
+{
+	*ret = (struct iot_books_summary){
+		.n_rows = f->n_books,
+		.duplicate_rows = has_duplicates(f->books, f->n_books),
+	};
+	for (size_t i = 0; i < f->n_books; i++) {
+		const struct iot_books *b = &f->books[i];
+		enum iot_balance r = iot_books_balance(b);
+
+		if (r == IOT_BALANCE_BROKEN)
+			ret->n_unbalanced++;
+		else if (r == IOT_BALANCE_UNKNOWN)
+			ret->n_unknown++;
+		if (b->probe < IOT_MAX_PROBE_IDS)
+			sum_row(&ret->probes[b->probe], b);
+		else
+			ret->foreign_ids = true;
+	}
+	for (size_t i = 0; i < f->n_windows; i++) {
+		const struct iot_window *w = &f->windows[i];
+
+		if (w->probe < IOT_MAX_PROBE_IDS)
+			sum_window(&ret->probes[w->probe], w);
+		else
+			ret->foreign_ids = true;
+	}
+}
+
+void iot_books_sum_losses(struct iot_books_summary *s, const struct iot_loss *losses, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct iot_probe_sums *p;
+
+		if (losses[i].probe >= IOT_MAX_PROBE_IDS) {
+			s->foreign_ids = true;
+			continue;
+		}
+		p = &s->probes[losses[i].probe];
+		switch (losses[i].cause) {
+		case IOT_LOSS_RESERVE_FAILED:
+			iot_sum_add(&p->ledger_filed, losses[i].n);
+			break;
+		case IOT_LOSS_DECODE_FAILED:
+		case IOT_LOSS_OUTPUT_FAILED:
+			iot_sum_add(&p->ledger_user, losses[i].n);
+			break;
+		default: /* enrich_failed: the record exists, a field of it is missing */
+			break;
+		}
+	}
+}
+
+const struct iot_probe *iot_probe_table(const struct iot_segment_info *info,
+					const struct iot_footer *f, size_t *ret_n)
+{
+	if (f && f->n_probes > 0) {
+		*ret_n = f->n_probes;
+		return f->probes;
+	}
+	*ret_n = info->n_probes;
+	return info->probes;
+}
+
+const struct iot_probe *iot_probe_find(const struct iot_segment_info *info,
+				       const struct iot_footer *f, uint16_t id)
+{
+	size_t n;
+	const struct iot_probe *table = iot_probe_table(info, f, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (table[i].id == id)
+			return &table[i];
+	return NULL;
+}
+
+const char *iot_probe_label(const struct iot_segment_info *info, const struct iot_footer *f,
+			    uint16_t id, char *buf, size_t size)
+{
+	const struct iot_probe *p = iot_probe_find(info, f, id);
+
+	if (!p || !p->name[0]) {
+		snprintf(buf, size, "probe %u", id);
+		return buf;
+	}
+	snprintf(buf, size, "%.*s", (int)sizeof(p->name), p->name);
+	/* A segment is foreign input and this goes to terminals. */
+	for (char *c = buf; *c; c++)
+		if ((unsigned char)*c < 0x20 || *c == 0x7f)
+			*c = '?';
+	return buf;
+}

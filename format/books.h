@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * books.h - a footer's books added up per probe, and held against each other. Internal to format/.
+ *
+ * Every sum carries its own "not known" mark: a counter that was not measured is never added as 0,
+ * and a sum that would overflow counts as not known (only a forged or damaged footer gets there).
+ */
+#pragma once
+
+#include "format/verify.h"
+
+/* The block stream's records are made at this probe; ids on disk are stable (see bpf/events.h). */
+#define IOT_PROBE_BLOCK_COMPLETE 8
+
+#define IOT_MAX_PROBE_IDS 256U /* ids on disk are u16; larger ones are named as unknown probes */
+
+/* A sum that remembers whether all of its parts were known. */
+struct iot_sum {
+	uint64_t n;
+	bool unknown;
+};
+void iot_sum_add(struct iot_sum *s, uint64_t n); /* n may be IOT_COUNT_UNKNOWN */
+
+struct iot_probe_sums {
+	bool present;  /* the books have a row of this probe */
+	bool user_row; /* and the whole-probe row, which carries `missed` */
+	struct iot_sum seen;
+	struct iot_sum filed;
+	struct iot_sum unattributed;
+	struct iot_sum identity_full;
+	struct iot_sum read_failed;
+	struct iot_sum emitted;
+	struct iot_sum written;
+	struct iot_sum user_failed; /* decode_failed + output_failed */
+	struct iot_sum missed;
+	struct iot_sum window_unattributed;
+	struct iot_sum window_missed;
+	struct iot_sum window_output;
+	struct iot_sum ledger_filed; /* by cause reserve_failed */
+	struct iot_sum ledger_user;  /* by cause decode_failed and output_failed */
+};
+
+struct iot_books_summary {
+	uint64_t n_rows;
+	uint64_t n_unbalanced; /* an equation does not hold */
+	uint64_t n_unknown;    /* an equation cannot be checked */
+	bool duplicate_rows;
+	bool foreign_ids; /* probe ids >= IOT_MAX_PROBE_IDS */
+	struct iot_probe_sums probes[IOT_MAX_PROBE_IDS];
+};
+
+enum iot_balance {
+	IOT_BALANCE_HOLDS = 0,
+	IOT_BALANCE_UNKNOWN = 1,
+	IOT_BALANCE_BROKEN = 2,
+};
+/* The three equations of one row. A broken equation outranks one that cannot be checked. */
+enum iot_balance iot_books_balance(const struct iot_books *b);
+
+void iot_books_sum(const struct iot_footer *f, struct iot_books_summary *ret);
+/* Adds ledger entries; separate because a reader loads them only when asked. */
+void iot_books_sum_losses(struct iot_books_summary *s, const struct iot_loss *losses, size_t n);
+
+/* The final probe table: the footer's, else the header's. NULL if the id is in neither. */
+const struct iot_probe *iot_probe_find(const struct iot_segment_info *info,
+				       const struct iot_footer *f, uint16_t id);
+const struct iot_probe *iot_probe_table(const struct iot_segment_info *info,
+					const struct iot_footer *f, size_t *ret_n);
+/* "block_rq_complete", or "probe 8" into buf. Control characters become '?'. */
+const char *iot_probe_label(const struct iot_segment_info *info, const struct iot_footer *f,
+			    uint16_t id, char *buf, size_t size);
+
+/* Raises v to at least code and notes why. */
+void iot_verdict_reason(struct iot_verdict *v, enum iot_verdict_code code, const char *fmt, ...)
+	IOT_PRINTF(3, 4);
+/* Holds loaded ledger entries against the books: filed = ledger, user losses owned or windowed. */
+void iot_verdict_ledger(const struct iot_segment_info *info, const struct iot_footer *f,
+			const struct iot_books_summary *s, struct iot_verdict *v);
+
+/* a + b, or UINT64_MAX: for totals shown to people. */
+static inline uint64_t iot_add_sat(uint64_t a, uint64_t b)
+{
+	uint64_t r;
+
+	return __builtin_add_overflow(a, b, &r) ? UINT64_MAX : r;
+}

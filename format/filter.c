@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * filter.c - what --dev, --op, --swap, --pid, --comm, --min-latency, --since and --until mean, for
+ * every verb. Pure: a record, the tables of its segment, yes or no.
+ *
+ * A request belongs to the moment of its completion (one still in flight to that of its start), so
+ * that a count over [since, until] is the same whichever way the files were cut. A field the record
+ * does not have never matches a filter on it.
+ */
+#include "format/scan-internal.h"
+
+static const char *find_device(const struct iot_segment *s, uint32_t dev)
+{
+	const struct iot_footer *f = iot_segment_footer(s);
+	const char *name = f ? iot_names_find(&f->devices, dev) : NULL;
+
+	/* The footer's table is complete, the header's is what was known at the beginning. */
+	return name ? name : iot_names_find(&iot_segment_info(s)->devices, dev);
+}
+
+const char *iot_dev_name(const struct iot_segment *s, uint32_t dev, char *buf, size_t size)
+{
+	const char *name = find_device(s, dev);
+
+	if (name)
+		return name;
+	snprintf(buf, size, "%u:%u", IOT_DEV_MAJOR(dev), IOT_DEV_MINOR(dev));
+	return buf;
+}
+
+/* "259:1" -> device number. */
+static bool parse_numbers(const char *text, uint32_t *ret)
+{
+	const char *colon = strchr(text, ':');
+	char major[16];
+	uint64_t ma, mi;
+
+	if (!colon || (size_t)(colon - text) >= sizeof(major))
+		return false;
+	memcpy(major, text, (size_t)(colon - text));
+	major[colon - text] = '\0';
+	if (iot_parse_u64(major, &ma) < 0 || iot_parse_u64(colon + 1, &mi) < 0)
+		return false;
+	if (ma > 0xfff || mi > 0xfffff)
+		return false;
+	*ret = IOT_DEV(ma, mi);
+	return true;
+}
+
+static bool match_one(const char *want, const struct iot_segment *s, uint32_t dev)
+{
+	const char *name;
+	uint32_t number;
+
+	if (parse_numbers(want, &number))
+		return number == dev;
+	name = find_device(s, dev);
+	return name && strcmp(name, want) == 0;
+}
+
+bool iot_filter_match_dev(const struct iot_filter *f, const struct iot_segment *s, uint32_t dev,
+			  uint32_t part)
+{
+	const char *want = f->dev;
+
+	if (!want[0])
+		return true;
+	if (strncmp(want, "/dev/", 5) == 0)
+		want += 5;
+	/* A partition's requests are also its disk's. */
+	return match_one(want, s, dev) || (part != dev && match_one(want, s, part));
+}
+
+bool iot_filter_match_time(const struct iot_filter *f, uint64_t realtime_ns)
+{
+	return (!f->since_ns || realtime_ns >= f->since_ns) &&
+	       (!f->until_ns || realtime_ns <= f->until_ns);
+}
+
+static bool match_swap(enum iot_swap_filter want, uint8_t swap)
+{
+	switch (want) {
+	case IOT_SWAP_ANY:
+		return true;
+	case IOT_SWAP_ONLY:
+		return swap != IOT_SWAP_NONE;
+	case IOT_SWAP_WITHOUT:
+		return swap == IOT_SWAP_NONE;
+	case IOT_SWAP_ONLY_OUT:
+		return swap == IOT_SWAP_OUT;
+	case IOT_SWAP_ONLY_IN:
+		return swap == IOT_SWAP_IN;
+	}
+	return false;
+}
+
+static bool match_latency(uint64_t min_ns, const struct iot_request *r)
+{
+	uint64_t begin = r->start_ns ? r->start_ns : r->issue_ns;
+
+	if (!min_ns)
+		return true;
+	return begin && r->complete_ns >= begin && r->complete_ns - begin >= min_ns;
+}
+
+static bool match_comm(const char *want, const struct iot_request *r)
+{
+	return !want[0] || strncmp(want, r->comm, IOT_COMM_LEN) == 0;
+}
+
+bool iot_filter_match_fields(const struct iot_filter *f, const struct iot_request *r)
+{
+	if (f->ops && (r->op >= 32 || !(f->ops & (1U << r->op))))
+		return false;
+	if (f->pid && r->pid != f->pid && r->tgid != f->pid)
+		return false;
+	if (f->id && r->id != f->id)
+		return false;
+	return match_swap(f->swap, r->swap) && match_comm(f->comm, r) &&
+	       match_latency(f->min_latency_ns, r);
+}
+
+bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s,
+		      const struct iot_request *r)
+{
+	if (!iot_filter_match_fields(f, r) || !iot_filter_match_dev(f, s, r->dev, r->part))
+		return false;
+	if (!f->since_ns && !f->until_ns)
+		return true;
+	return iot_filter_match_time(
+		f, iot_segment_realtime_ns(s, r->complete_ns ? r->complete_ns : r->start_ns));
+}
+
+bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment *s,
+			   const struct iot_loss *loss)
+{
+	if (f->ops && (loss->op >= 32 || !(f->ops & (1U << loss->op))))
+		return false;
+	if (f->id && loss->id != f->id)
+		return false;
+	if (!iot_filter_match_dev(f, s, loss->dev, loss->part))
+		return false;
+	/* A loss spans a time: it passes if any of it could lie inside. */
+	return (!f->since_ns || iot_segment_realtime_ns(s, loss->last_ns) >= f->since_ns) &&
+	       (!f->until_ns || iot_segment_realtime_ns(s, loss->first_ns) <= f->until_ns);
+}
+
+uint64_t iot_filter_columns(const struct iot_filter *f)
+{
+	uint64_t columns = 0;
+
+	if (f->since_ns || f->until_ns)
+		columns |= IOT_COLS_COMPLETE;
+	if (f->dev[0])
+		columns |= IOT_COLS_DEVICE;
+	if (f->ops || f->swap != IOT_SWAP_ANY)
+		columns |= IOT_COLS_OP;
+	if (f->pid || f->comm[0])
+		columns |= IOT_COLS_CONTEXT;
+	if (f->min_latency_ns)
+		columns |= IOT_COLS_COMPLETE | IOT_COLS_START | IOT_COLS_ISSUE;
+	if (f->id)
+		columns |= IOT_COLS_ID;
+	return columns;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scan-internal.h - the parts of a scan: which files, which of their records, in which order.
+ */
+#pragma once
+
+#include "format/reader-internal.h"
+#include "format/scan.h"
+
+/* ---- scan-paths.c ---- */
+
+struct iot_path {
+	char *path;
+	bool named; /* by a person, not found below a directory */
+};
+
+struct iot_paths {
+	struct iot_path *items;
+	size_t n;
+	size_t cap;
+};
+int iot_paths_expand(const char *const *paths, size_t n, struct iot_paths *ret,
+		     struct iot_error *err) IOT_MUST_CHECK;
+void iot_paths_done(struct iot_paths *p);
+char *iot_path_sealed(const char *path);
+
+/* ---- filter.c: iot_filter_match in parts, so that a scan can keep the answer per device ---- */
+
+bool iot_filter_match_fields(const struct iot_filter *f, const struct iot_request *r);
+bool iot_filter_match_dev(const struct iot_filter *f, const struct iot_segment *s, uint32_t dev,
+			  uint32_t part);
+bool iot_filter_match_time(const struct iot_filter *f, uint64_t realtime_ns);
+bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment *s,
+			   const struct iot_loss *loss);
+/* Columns that the filter looks at. */
+uint64_t iot_filter_columns(const struct iot_filter *f);
+
+/* ---- scan-merge.c: the bounded merge ---- */
+
+struct iot_merge;
+
+/* Segments are borrowed, sorted by (stream, capture, seq). notes gets what is damaged. */
+int iot_merge_new(struct iot_segment **segments, size_t n, const struct iot_filter *f,
+		  struct iot_verdict *notes, struct iot_merge **ret,
+		  struct iot_error *err) IOT_MUST_CHECK;
+struct iot_merge *iot_merge_free(struct iot_merge *m);
+/* The next record in time order, filtered by nothing but whole blocks; IOT_READ_END at the end. */
+int iot_merge_next(struct iot_merge *m, uint64_t columns, struct iot_request *ret,
+		   struct iot_segment **ret_segment, struct iot_error *err) IOT_MUST_CHECK;
+
+static inline void iot_merge_freep(struct iot_merge **m)
+{
+	*m = iot_merge_free(*m);
+}

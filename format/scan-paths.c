@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scan-paths.c - from what a person names to segment files: a file is taken as it is, a directory
+ * means every *.iot and *.open below it (a state directory, or an archive tree of any depth).
+ *
+ * Symbolic links are followed where a person named them and nowhere below, so that a tree cannot
+ * lead out of itself or into a loop. Files that vanish while the tree is read were deleted by
+ * retention or renamed at their seal; the latter are found under their new name.
+ */
+#include "format/scan-internal.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#define MAX_DEPTH 32
+
+void iot_paths_done(struct iot_paths *p)
+{
+	for (size_t i = 0; i < p->n; i++)
+		free(p->items[i].path);
+	free(p->items);
+	*p = (struct iot_paths){0};
+}
+
+static int add_path(struct iot_paths *p, char *path, bool named)
+{
+	struct iot_path *items;
+
+	if (!path)
+		return -ENOMEM;
+	if (p->n == p->cap) {
+		size_t cap = p->cap ? p->cap * 2 : 64;
+
+		items = reallocarray(p->items, cap, sizeof(*items));
+		if (!items) {
+			free(path);
+			return -ENOMEM;
+		}
+		p->items = items;
+		p->cap = cap;
+	}
+	p->items[p->n++] = (struct iot_path){.path = path, .named = named};
+	return 0;
+}
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+	size_t n = strlen(name), k = strlen(suffix);
+
+	return n > k && strcmp(name + n - k, suffix) == 0;
+}
+
+static char *join(const char *dir, const char *name)
+{
+	size_t n = strlen(dir);
+	char *r;
+
+	return asprintf(&r, "%s%s%s", dir, n && dir[n - 1] == '/' ? "" : "/", name) < 0 ? NULL : r;
+}
+
+static void close_dir(DIR **d)
+{
+	if (*d)
+		closedir(*d);
+}
+
+/* Takes ownership of fd. */
+static int walk(struct iot_paths *p, int fd, const char *path, unsigned int depth,
+		struct iot_error *err)
+{
+	_cleanup_(close_dir) DIR *dir = fdopendir(fd);
+	int r;
+
+	if (!dir) {
+		r = -errno;
+		close(fd);
+		return iot_error_set(err, r, "%s: %s", path, strerror(-r));
+	}
+	for (;;) {
+		_cleanup_free_ char *child = NULL;
+		struct dirent *e;
+		struct stat st;
+		int sub;
+
+		errno = 0;
+		e = readdir(dir);
+		if (!e)
+			return errno ? iot_error_set(err, -errno, "%s: %s", path, strerror(errno))
+				     : 0;
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue; /* gone since */
+		child = join(path, e->d_name);
+		if (!child)
+			return -ENOMEM;
+		if (S_ISREG(st.st_mode)) {
+			if (!has_suffix(e->d_name, ".iot") && !has_suffix(e->d_name, ".open"))
+				continue;
+			r = add_path(p, IOT_TAKE_PTR(child), false);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		if (depth >= MAX_DEPTH)
+			return iot_error_set(err, -ELOOP,
+					     "%s: directories nested deeper than %d (name a "
+					     "directory further down)",
+					     child, MAX_DEPTH);
+		sub = openat(dirfd(dir), e->d_name,
+			     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (sub < 0 && errno == ENOENT)
+			continue;
+		if (sub < 0)
+			return iot_error_set(err, -errno, "%s: %s", child, strerror(errno));
+		r = walk(p, sub, child, depth + 1, err);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int cmp_path(const void *a, const void *b)
+{
+	return strcmp(((const struct iot_path *)a)->path, ((const struct iot_path *)b)->path);
+}
+
+int iot_paths_expand(const char *const *paths, size_t n, struct iot_paths *ret,
+		     struct iot_error *err)
+{
+	_cleanup_(iot_paths_done) struct iot_paths p = {0};
+	int r;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t before = p.n;
+		struct stat st;
+		int fd;
+
+		if (stat(paths[i], &st) < 0)
+			return iot_error_set(err, -errno, "%s: %s", paths[i], strerror(errno));
+		if (!S_ISDIR(st.st_mode)) {
+			r = add_path(&p, strdup(paths[i]), true);
+			if (r < 0)
+				return r;
+			continue;
+		}
+		fd = open(paths[i], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return iot_error_set(err, -errno, "%s: %s", paths[i], strerror(errno));
+		r = walk(&p, fd, paths[i], 0, err);
+		if (r < 0)
+			return r;
+		if (p.n == before)
+			return iot_error_set(err, -ENOENT,
+					     "%s: no segments (*.iot, *.open) here or below",
+					     paths[i]);
+	}
+	/* One order for one tree, whatever readdir says; the scan orders by what is in the files. */
+	if (p.n > 1)
+		qsort(p.items, p.n, sizeof(*p.items), cmp_path);
+	*ret = p;
+	p = (struct iot_paths){0};
+	return 0;
+}
+
+/* "x.open" -> "x.iot", or NULL: a file sealed between readdir and open. */
+char *iot_path_sealed(const char *path)
+{
+	size_t n = strlen(path);
+	char *r;
+
+	if (!has_suffix(path, ".open"))
+		return NULL;
+	return asprintf(&r, "%.*s.iot", (int)(n - 5), path) < 0 ? NULL : r;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scan.c - many segment files as one: opened, ordered, without duplicates, with one verdict.
+ *
+ * A file that cannot be used is not a reason to withhold the others: it is noted and becomes part
+ * of the verdict. Only what a person named and does not exist, or a scan without a single segment,
+ * is an error. The same segment may be found twice (state directory and archive): it is read once.
+ */
+#include "format/books.h"
+#include "format/scan-internal.h"
+#include "format/verify-internal.h"
+
+#define MANY_SEGMENTS 64
+
+/* The device filter's answer per (segment, dev, part): names are compared once, not per record. */
+#define DEV_CACHE 64
+struct dev_answer {
+	const struct iot_segment *s;
+	uint32_t dev;
+	uint32_t part;
+	bool match;
+};
+
+struct iot_scan {
+	struct iot_segment **segments;
+	size_t n_segments;
+	struct iot_filter filter;
+	uint64_t columns;
+	struct iot_merge *merge;    /* started by the first iot_scan_next */
+	struct iot_verdict opening; /* files that could not be used */
+	struct iot_verdict reading; /* damage met on the way */
+	struct dev_answer devs[DEV_CACHE];
+};
+
+static int cmp_segment(const void *a, const void *b)
+{
+	const struct iot_segment *x = *(struct iot_segment *const *)a;
+	const struct iot_segment *y = *(struct iot_segment *const *)b;
+	const struct iot_segment_info *i = iot_segment_info(x), *k = iot_segment_info(y);
+	int c = (i->stream > k->stream) - (i->stream < k->stream);
+
+	if (c == 0)
+		c = memcmp(i->capture_id, k->capture_id, sizeof(i->capture_id));
+	if (c == 0)
+		c = iot_cmp_u64(i->seq, k->seq);
+	/* Of copies the sealed one comes first, then the one that was not recovered, then by path. */
+	if (c == 0)
+		c = (iot_segment_state(x) > iot_segment_state(y)) -
+		    (iot_segment_state(x) < iot_segment_state(y));
+	if (c == 0 && iot_segment_footer(x) && iot_segment_footer(y))
+		c = (iot_segment_footer(x)->reason == IOT_SEAL_RECOVERED) -
+		    (iot_segment_footer(y)->reason == IOT_SEAL_RECOVERED);
+	return c ? c : strcmp(iot_segment_path(x), iot_segment_path(y));
+}
+
+static bool same_segment(const struct iot_segment *x, const struct iot_segment *y)
+{
+	const struct iot_segment_info *a = iot_segment_info(x), *b = iot_segment_info(y);
+
+	return a->stream == b->stream && a->seq == b->seq &&
+	       memcmp(a->capture_id, b->capture_id, sizeof(a->capture_id)) == 0;
+}
+
+/* Two sealed files of one seq that differ are a contradiction; a torn or recovered copy is not. */
+static bool contradict(const struct iot_segment *x, const struct iot_segment *y)
+{
+	const struct iot_footer *a = iot_segment_footer(x), *b = iot_segment_footer(y);
+
+	return a && b && a->reason != IOT_SEAL_RECOVERED && b->reason != IOT_SEAL_RECOVERED &&
+	       iot_segment_footer_hash(x) != iot_segment_footer_hash(y);
+}
+
+static void drop_copies(struct iot_scan *sc)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < sc->n_segments; i++) {
+		struct iot_segment *s = sc->segments[i];
+
+		if (kept == 0 || !same_segment(sc->segments[kept - 1], s)) {
+			sc->segments[kept++] = s;
+			continue;
+		}
+		if (contradict(sc->segments[kept - 1], s))
+			iot_verdict_reason(&sc->opening, IOT_VERDICT_UNKNOWN,
+					   "segment %llu: two files differ, %s was not read",
+					   (unsigned long long)iot_segment_info(s)->seq,
+					   iot_segment_path(s));
+		iot_segment_close(s);
+	}
+	sc->n_segments = kept;
+}
+
+/* A negative result ends the scan; a file that is unusable is noted, with its error kept. */
+static int open_one(struct iot_scan *sc, const struct iot_path *p, struct iot_error *first,
+		    int *first_code)
+{
+	struct iot_error why = {0};
+	struct iot_segment *s;
+	int r = iot_segment_open(p->path, &s, &why);
+
+	if (r == -ENOENT && !p->named) {
+		_cleanup_free_ char *sealed = iot_path_sealed(p->path);
+
+		/* Sealed or deleted since the directory was read. */
+		why.text[0] = '\0';
+		r = sealed ? iot_segment_open(sealed, &s, &why) : -ENOENT;
+		if (r == -ENOENT)
+			return 0;
+	}
+	if (r == 0) {
+		sc->segments[sc->n_segments++] = s;
+		return 0;
+	}
+	if (!first->text[0]) {
+		*first = why;
+		*first_code = r;
+	}
+	/* Damage in a file is about the file; anything else (a permission, another version) says
+	 * nothing about what it holds. */
+	iot_verdict_reason(&sc->opening, r == -EBADMSG ? IOT_VERDICT_CORRUPT : IOT_VERDICT_UNKNOWN,
+			   "%s", why.text);
+	return r == -ENOMEM || r == -EMFILE || r == -ENFILE ? r : 0;
+}
+
+int iot_scan_open(const char *const *paths, size_t n_paths, const struct iot_filter *filter,
+		  struct iot_scan **ret, struct iot_error *err)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *sc = NULL;
+	_cleanup_(iot_paths_done) struct iot_paths files = {0};
+	struct iot_error first = {0};
+	int r, first_code = 0;
+
+	sc = calloc(1, sizeof(*sc));
+	if (!sc)
+		return iot_error_set(err, -ENOMEM, "out of memory");
+	if (filter)
+		sc->filter = *filter;
+	sc->columns = IOT_COLS_ALL;
+	r = iot_paths_expand(paths, n_paths, &files, err);
+	if (r < 0)
+		return r;
+	sc->segments = calloc(files.n + 1, sizeof(struct iot_segment *));
+	if (!sc->segments)
+		return iot_error_set(err, -ENOMEM, "out of memory");
+	for (size_t i = 0; i < files.n; i++) {
+		r = open_one(sc, &files.items[i], &first, &first_code);
+		if (r < 0)
+			return iot_error_set(err, r, "%s", first.text);
+		if (files.n >= MANY_SEGMENTS && sc->n_segments > 0)
+			iot_segment_park(sc->segments[sc->n_segments - 1]);
+	}
+	if (sc->n_segments == 0)
+		return first_code ? iot_error_set(err, first_code, "%s", first.text)
+				  : iot_error_set(err, -ENOENT, "no segments to read");
+	qsort(sc->segments, sc->n_segments, sizeof(struct iot_segment *), cmp_segment);
+	drop_copies(sc);
+	*ret = IOT_TAKE_PTR(sc);
+	return 0;
+}
+
+struct iot_scan *iot_scan_close(struct iot_scan *sc)
+{
+	if (!sc)
+		return NULL;
+	iot_merge_free(sc->merge);
+	for (size_t i = 0; i < sc->n_segments; i++)
+		iot_segment_close(sc->segments[i]);
+	free(sc->segments);
+	free(sc);
+	return NULL;
+}
+
+size_t iot_scan_n_segments(const struct iot_scan *sc)
+{
+	return sc->n_segments;
+}
+
+struct iot_segment *iot_scan_segment(const struct iot_scan *sc, size_t i)
+{
+	return sc->segments[i];
+}
+
+void iot_scan_columns(struct iot_scan *sc, uint64_t columns)
+{
+	sc->columns = columns;
+}
+
+static bool match_dev(struct iot_scan *sc, const struct iot_segment *s, uint32_t dev, uint32_t part)
+{
+	struct dev_answer *a = &sc->devs[(dev * 31 + part) % DEV_CACHE];
+
+	if (a->s != s || a->dev != dev || a->part != part)
+		*a = (struct dev_answer){
+			.s = s,
+			.dev = dev,
+			.part = part,
+			.match = iot_filter_match_dev(&sc->filter, s, dev, part),
+		};
+	return a->match;
+}
+
+static bool match(struct iot_scan *sc, const struct iot_segment *s, const struct iot_request *r)
+{
+	const struct iot_filter *f = &sc->filter;
+
+	if ((f->since_ns || f->until_ns) &&
+	    !iot_filter_match_time(f, iot_segment_realtime_ns(s, r->complete_ns)))
+		return false;
+	return iot_filter_match_fields(f, r) && (!f->dev[0] || match_dev(sc, s, r->dev, r->part));
+}
+
+int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segment **ret_segment,
+		  struct iot_error *err)
+{
+	uint64_t columns = sc->columns | iot_filter_columns(&sc->filter);
+	struct iot_segment *s;
+	int r;
+
+	if (!sc->merge) {
+		r = iot_merge_new(sc->segments, sc->n_segments, &sc->filter, &sc->reading,
+				  &sc->merge, err);
+		if (r < 0)
+			return r;
+	}
+	do {
+		r = iot_merge_next(sc->merge, columns, ret, &s, err);
+		if (r != 0)
+			return r;
+	} while (!match(sc, s, ret));
+	if (ret_segment)
+		*ret_segment = s;
+	return 0;
+}
+
+int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n,
+		    struct iot_error *err)
+{
+	_cleanup_free_ struct iot_loss *all = NULL;
+	size_t n = 0;
+
+	for (size_t i = 0; i < sc->n_segments; i++) {
+		struct iot_segment *s = sc->segments[i];
+		_cleanup_free_ struct iot_loss *losses = NULL;
+		struct iot_loss *more;
+		size_t n_losses;
+		bool whole;
+		int r;
+
+		if (iot_segment_footer(s) && !iot_segment_declared(s, IOT_BLOCK_LEDGER))
+			continue;
+		r = iot_segment_salvage_ledger(s, &losses, &n_losses, &whole, err);
+		if (r < 0)
+			return r;
+		if (!whole && iot_segment_footer(s))
+			iot_verdict_reason(&sc->reading, IOT_VERDICT_CORRUPT,
+					   "segment %llu: the ledger does not match the footer",
+					   (unsigned long long)iot_segment_info(s)->seq);
+		if (n_losses == 0)
+			continue;
+		more = reallocarray(all, n + n_losses, sizeof(*all));
+		if (!more)
+			return iot_error_set(err, -ENOMEM, "out of memory");
+		all = more;
+		for (size_t k = 0; k < n_losses; k++)
+			if (iot_filter_match_loss(&sc->filter, s, &losses[k]))
+				all[n++] = losses[k];
+	}
+	*ret = IOT_TAKE_PTR(all);
+	*ret_n = n;
+	return 0;
+}
+
+static bool same_chain(const struct iot_segment *x, const struct iot_segment *y)
+{
+	const struct iot_segment_info *a = iot_segment_info(x), *b = iot_segment_info(y);
+
+	return a->stream == b->stream &&
+	       memcmp(a->capture_id, b->capture_id, sizeof(a->capture_id)) == 0;
+}
+
+int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, struct iot_error *err)
+{
+	struct iot_verdict all = {0}, one;
+
+	for (size_t i = 0, k; i < sc->n_segments; i = k) {
+		int r;
+
+		for (k = i + 1; k < sc->n_segments; k++)
+			if (!same_chain(sc->segments[i], sc->segments[k]))
+				break;
+		r = iot_verify_many(sc->segments + i, k - i, full, &one, err);
+		if (r < 0)
+			return r;
+		iot_verdict_merge(&all, &one);
+		for (size_t j = i; sc->n_segments >= MANY_SEGMENTS && j < k; j++)
+			iot_segment_park(sc->segments[j]);
+	}
+	iot_verdict_merge(&all, &sc->opening);
+	iot_verdict_merge(&all, &sc->reading);
+	*ret = all;
+	return 0;
+}
