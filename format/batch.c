@@ -10,6 +10,7 @@
 #include "format/batch-def.h"
 
 #include <assert.h>
+#include <endian.h>
 
 #define STAGGER 192U
 #define MAX_OPS 1024U
@@ -130,8 +131,9 @@ static inline int intern(struct iot_batch *b, const struct iot_request *r, uint1
 	op[1] = r->submitter;
 	context[0] = r->pid | (uint64_t)r->tgid << 32;
 	context[1] = r->cgroup;
-	/* comm is bytes, not a number: the words keep memory order on any host (see columns.c). */
 	memcpy(&context[2], r->comm, 16);
+	context[2] = le64toh(context[2]);
+	context[3] = le64toh(context[3]);
 	device[0] = r->dev | (uint64_t)r->part << 32;
 	file[0] = r->ino;
 	file[1] = r->fsdev;
@@ -226,12 +228,13 @@ static void get_dictionaries(const struct iot_batch *b, uint32_t i, struct iot_r
 	}
 	if (have(b, IOT_COLUMN_CONTEXT)) {
 		uint32_t at = iot_batch_u16(b, IOT_COLUMN_CONTEXT)[i];
+		uint64_t comm[2] = {htole64(b->context.words[2][at]),
+				    htole64(b->context.words[3][at])};
 
 		r->pid = (uint32_t)b->context.words[0][at];
 		r->tgid = (uint32_t)(b->context.words[0][at] >> 32);
 		r->cgroup = b->context.words[1][at];
-		memcpy(r->comm, &b->context.words[2][at], 8);
-		memcpy(r->comm + 8, &b->context.words[3][at], 8);
+		memcpy(r->comm, comm, sizeof(comm));
 	}
 	if (have(b, IOT_COLUMN_DEVICE)) {
 		uint64_t word = b->device.words[0][iot_batch_u16(b, IOT_COLUMN_DEVICE)[i]];

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * block.c - encoding: a batch, or rows of losses, becomes block header and data frame.
+ *
+ * Both frames are made in one buffer, so that one write puts the whole block into the file: the
+ * header's size is known beforehand, its contents (size and hash of the data) afterwards.
+ *
+ * Every column is PACK or CONST, but for the two that gain visibly from byte planes (sector, file):
+ * on the first block and every 32nd after it both codecs are tried through LZ4 and the smaller is
+ * kept until the next trial. The sector is stored as itself or against the end of the same
+ * context's last request, whichever has fewer bits in a sample of the block.
+ */
+#include "format/block.h"
+
+#include "format/columns.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <lz4.h>
+#include <lz4frame.h>
+#include <xxhash.h>
+
+#define TRIAL_EVERY 32U
+#define N_COLUMNS (IOT_N_VALUE_COLUMNS - 1 + IOT_N_COLUMNS - IOT_COLUMN_OP_WORD)
+
+struct buffer {
+	uint8_t *data;
+	size_t room;
+};
+
+struct iot_block_encoder {
+	struct buffer raw;   /* content of the data frame */
+	struct buffer out;   /* both frames */
+	struct buffer trial; /* the other codec's bytes, and both through LZ4 */
+	uint64_t *values[2]; /* a column on its way */
+	uint64_t *keys;
+	size_t n_values;       /* room in values */
+	uint64_t n_blocks;     /* of requests, for the trials */
+	uint64_t bytes_better; /* bits of columns for which BYTES won the last trial */
+};
+
+/* Contents are not kept. Grows by halves, so that a few sizes suffice for ever. */
+static int buffer_reserve(struct buffer *b, size_t size)
+{
+	size_t room = b->room;
+	uint8_t *data;
+
+	if (size <= room)
+		return 0;
+	room = IOT_MAX(size, room + room / 2);
+	data = malloc(room);
+	if (!data)
+		return -ENOMEM;
+	free(b->data);
+	b->data = data;
+	b->room = room;
+	return 0;
+}
+
+int iot_block_encoder_new(struct iot_block_encoder **ret)
+{
+	struct iot_block_encoder *e;
+
+	e = calloc(1, sizeof(*e));
+	if (!e)
+		return -ENOMEM;
+	e->keys = malloc(IOT_COLUMN_KEYS * sizeof(*e->keys));
+	if (!e->keys) {
+		free(e);
+		return -ENOMEM;
+	}
+	*ret = e;
+	return 0;
+}
+
+struct iot_block_encoder *iot_block_encoder_free(struct iot_block_encoder *e)
+{
+	if (!e)
+		return NULL;
+	free(e->raw.data);
+	free(e->out.data);
+	free(e->trial.data);
+	free(e->values[0]);
+	free(e->values[1]);
+	free(e->keys);
+	free(e);
+	return NULL;
+}
+
+/* ---- columns ---- */
+
+static int reserve_values(struct iot_block_encoder *e, size_t n)
+{
+	n = (n + IOT_PACK_GROUP - 1) / IOT_PACK_GROUP * IOT_PACK_GROUP;
+	if (n <= e->n_values)
+		return 0;
+	e->n_values = 0;
+	for (size_t i = 0; i < 2; i++) {
+		free(e->values[i]);
+		/* Different alignment within a page: see batch.h. */
+		e->values[i] = malloc((n + i * 24) * sizeof(uint64_t));
+		if (!e->values[i])
+			return -ENOMEM;
+	}
+	e->n_values = n;
+	return 0;
+}
+
+/* Bits that packing would take at least, from every fourth group. */
+static uint64_t sample_bits(const uint64_t *v, size_t n)
+{
+	uint64_t bits = 0;
+
+	for (size_t i = 0; i<n; i += n> 1024 ? 4 * IOT_PACK_GROUP : IOT_PACK_GROUP) {
+		size_t end = IOT_MIN(i + IOT_PACK_GROUP, n);
+
+		for (size_t j = i; j < end; j++)
+			bits += v[j] ? 64 - (unsigned int)__builtin_clzll(v[j]) : 0;
+	}
+	return bits;
+}
+
+/* Fills *form and returns where the values are (nowhere if constant). */
+static uint64_t *transform(struct iot_block_encoder *e, const struct iot_batch *b,
+			   enum iot_column c, struct iot_column_form *form)
+{
+	struct iot_column_form raw;
+
+	iot_column_forward(b, c, iot_column_preferred(c), e->values[0], e->keys, form);
+	if (c != IOT_COLUMN_SECTOR || form->constant || form->base == IOT_BASE_RAW)
+		return e->values[0];
+	iot_column_forward(b, c, IOT_BASE_RAW, e->values[1], e->keys, &raw);
+	if (sample_bits(e->values[1], b->n) >= sample_bits(e->values[0], b->n))
+		return e->values[0];
+	*form = raw;
+	return e->values[1];
+}
+
+static bool may_be_bytes(enum iot_column c)
+{
+	return c == IOT_COLUMN_SECTOR || c == IOT_COLUMN_FILE || c == IOT_COLUMN_FILE_INO;
+}
+
+/* Encodes a column both ways and remembers whether BYTES is smaller by 2% after LZ4. */
+static int try_bytes(struct iot_block_encoder *e, enum iot_column c, uint64_t *v, size_t n)
+{
+	size_t bound = iot_codec_bound(n);
+	size_t lz4_bound = (size_t)LZ4_compressBound((int)bound);
+	int packed, bytes, r;
+	uint8_t *end, *lz4;
+
+	r = buffer_reserve(&e->trial, bound + lz4_bound);
+	if (r < 0)
+		return r;
+	lz4 = e->trial.data + bound;
+	end = iot_pack_encode(v, n, e->trial.data);
+	packed = LZ4_compress_default((char *)e->trial.data, (char *)lz4,
+				      (int)(end - e->trial.data), (int)lz4_bound);
+	end = iot_bytes_encode(v, n, e->trial.data);
+	bytes = LZ4_compress_default((char *)e->trial.data, (char *)lz4, (int)(end - e->trial.data),
+				     (int)lz4_bound);
+	if (bytes + bytes / 50 < packed)
+		e->bytes_better |= 1ULL << c;
+	else
+		e->bytes_better &= ~(1ULL << c);
+	return 0;
+}
+
+static int encode_column(struct iot_block_encoder *e, const struct iot_batch *b, enum iot_column c,
+			 uint8_t *entry, uint8_t **out)
+{
+	struct iot_column_form form;
+	struct iot_disk_column disk;
+	uint8_t codec, *begin = *out;
+	uint64_t *v;
+	int r;
+
+	v = transform(e, b, c, &form);
+	if (form.constant) {
+		codec = IOT_CODEC_CONST;
+		*out = iot_const_encode(form.value, begin);
+	} else {
+		if (may_be_bytes(c) && e->n_blocks % TRIAL_EVERY == 0) {
+			r = try_bytes(e, c, v, form.count);
+			if (r < 0)
+				return r;
+		}
+		codec = e->bytes_better & 1ULL << c ? IOT_CODEC_BYTES : IOT_CODEC_PACK;
+		*out = codec == IOT_CODEC_BYTES ? iot_bytes_encode(v, form.count, begin)
+						: iot_pack_encode(v, form.count, begin);
+	}
+	disk = (struct iot_disk_column){
+		.column = form.column,
+		.codec = codec,
+		.base = form.base,
+		.flags = form.flags,
+		.shift = form.shift,
+		.count = htole32(form.count),
+		.length = htole32((uint32_t)(*out - begin)),
+	};
+	memcpy(entry, &disk, sizeof(disk));
+	return 0;
+}
+
+static int encode_columns(struct iot_block_encoder *e, const struct iot_batch *b, size_t *ret_size)
+{
+	struct iot_disk_columns head = {
+		.n = htole16(N_COLUMNS),
+		.entry_size = htole16(sizeof(struct iot_disk_column)),
+	};
+	size_t table = sizeof(head) + N_COLUMNS * sizeof(struct iot_disk_column);
+	uint8_t *entry, *out;
+	int r;
+
+	/* No dictionary has more entries than the block has records (see batch.c). */
+	r = buffer_reserve(&e->raw, table + N_COLUMNS * iot_codec_bound(b->n));
+	if (r < 0)
+		return r;
+	r = reserve_values(e, b->n);
+	if (r < 0)
+		return r;
+	memcpy(e->raw.data, &head, sizeof(head));
+	entry = e->raw.data + sizeof(head);
+	out = e->raw.data + table;
+	for (unsigned int c = 0; c < IOT_N_COLUMNS; c++) {
+		if (!iot_column_is_known(c))
+			continue;
+		r = encode_column(e, b, c, entry, &out);
+		if (r < 0)
+			return r;
+		entry += sizeof(struct iot_disk_column);
+	}
+	assert(entry == e->raw.data + table);
+	e->n_blocks++;
+	*ret_size = (size_t)(out - e->raw.data);
+	return 0;
+}
+
+/* ---- frames ---- */
+
+/* Compresses e->raw behind where the header will be, then writes the header. */
+static int encode_frames(struct iot_block_encoder *e, struct iot_block_info *info)
+{
+	LZ4F_preferences_t preferences = {
+		.frameInfo =
+			{
+				.blockSizeID = LZ4F_max4MB,
+				.blockMode = LZ4F_blockIndependent,
+				.contentChecksumFlag = LZ4F_contentChecksumEnabled,
+				.contentSize = info->raw_bytes,
+			},
+		.autoFlush = 1,
+	};
+	size_t bound = LZ4F_compressFrameBound(info->raw_bytes, &preferences), n;
+	struct iot_disk_block disk;
+	uint64_t hash;
+	uint8_t *p;
+	int r;
+
+	info->header_size = (uint32_t)(sizeof(disk) + info->n_spans * sizeof(struct iot_disk_span) +
+				       sizeof(hash));
+	r = buffer_reserve(&e->out, info->header_size + bound);
+	if (r < 0)
+		return r;
+	/* With autoFlush and a whole input LZ4F keeps its state on the stack: no allocation. */
+	n = LZ4F_compressFrame(e->out.data + info->header_size, bound, e->raw.data, info->raw_bytes,
+			       &preferences);
+	if (LZ4F_isError(n))
+		return -EIO;
+	info->data_size = (uint32_t)n;
+	info->data_hash = XXH64(e->out.data + info->header_size, n, 0);
+	info->size = info->header_size + n;
+
+	disk = (struct iot_disk_block){
+		.frame.magic = htole32(IOT_MAGIC_BLOCK),
+		.frame.size = htole32(info->header_size - (uint32_t)sizeof(struct iot_disk_frame)),
+		.tag = IOT_TAG_BLOCK,
+		.fixed_size = htole16(sizeof(disk)),
+		.kind = info->kind,
+		.count = htole32(info->count),
+		.raw_bytes = htole32(info->raw_bytes),
+		.data_size = htole32(info->data_size),
+		.n_spans = htole16((uint16_t)info->n_spans),
+		.row_size = htole16(info->row_size),
+		.seq = htole64(info->seq),
+		.first_ns = htole64(info->first_ns),
+		.last_ns = htole64(info->last_ns),
+		.first_id = htole64(info->first_id),
+		.last_id = htole64(info->last_id),
+		.data_hash = htole64(info->data_hash),
+	};
+	p = e->out.data;
+	memcpy(p, &disk, sizeof(disk));
+	p += sizeof(disk);
+	for (uint32_t i = 0; i < info->n_spans; i++) {
+		struct iot_disk_span span = {
+			.p0 = htole64(info->spans[i].p0),
+			.p1 = htole64(info->spans[i].p1),
+		};
+
+		memcpy(p, &span, sizeof(span));
+		p += sizeof(span);
+	}
+	info->header_hash = XXH64(e->out.data, (size_t)(p - e->out.data), 0);
+	hash = htole64(info->header_hash);
+	memcpy(p, &hash, sizeof(hash));
+	return 0;
+}
+
+int iot_block_encode(struct iot_block_encoder *e, enum iot_block_kind kind, uint64_t seq,
+		     const struct iot_batch *b, const struct iot_span *spans, size_t n_spans,
+		     const uint8_t **ret, size_t *ret_size, struct iot_block_info *ret_info)
+{
+	struct iot_block_info info = {
+		.kind = (uint8_t)kind,
+		.seq = seq,
+		.count = b->n,
+		.first_ns = b->first_ns,
+		.last_ns = b->last_ns,
+		.first_id = UINT64_MAX,
+		.n_spans = (uint32_t)n_spans,
+	};
+	const uint64_t *id = iot_batch_u64(b, IOT_COLUMN_ID);
+	size_t size;
+	int r;
+
+	assert(b->n > 0 && b->n <= IOT_BLOCK_RECORDS_MAX);
+	assert(kind == IOT_BLOCK_REQUESTS || kind == IOT_BLOCK_OPEN);
+	assert(n_spans <= IOT_MAX_RINGS);
+
+	if (n_spans > 0)
+		memcpy(info.spans, spans, n_spans * sizeof(*spans));
+	for (uint32_t i = 0; i < b->n; i++) {
+		info.first_id = IOT_MIN(info.first_id, id[i]);
+		info.last_id = IOT_MAX(info.last_id, id[i]);
+	}
+	r = encode_columns(e, b, &size);
+	if (r < 0)
+		return r;
+	info.raw_bytes = (uint32_t)size;
+	r = encode_frames(e, &info);
+	if (r < 0)
+		return r;
+	*ret = e->out.data;
+	*ret_size = info.size;
+	if (ret_info)
+		*ret_info = info;
+	return 0;
+}
+
+static void encode_loss(const struct iot_loss *l, uint8_t *out)
+{
+	struct iot_disk_loss disk = {
+		.id = htole64(l->id),
+		.n = htole64(l->n),
+		.bytes = htole64(l->bytes),
+		.sector = htole64(l->sector),
+		.first_ns = htole64(l->first_ns),
+		.last_ns = htole64(l->last_ns),
+		.dev = htole32(l->dev),
+		.part = htole32(l->part),
+		.flags = htole32(l->flags),
+		.probe = htole16(l->probe),
+		.op = l->op,
+		.cause = l->cause,
+	};
+
+	memcpy(out, &disk, sizeof(disk));
+}
+
+int iot_block_encode_losses(struct iot_block_encoder *e, uint64_t seq,
+			    const struct iot_loss *losses, size_t n, void *hash,
+			    const uint8_t **ret, size_t *ret_size, struct iot_block_info *ret_info)
+{
+	struct iot_block_info info = {
+		.kind = IOT_BLOCK_LEDGER,
+		.seq = seq,
+		.count = (uint32_t)n,
+		.first_ns = UINT64_MAX,
+		.first_id = UINT64_MAX,
+		.row_size = sizeof(struct iot_disk_loss),
+		.raw_bytes = (uint32_t)(n * sizeof(struct iot_disk_loss)),
+	};
+	int r;
+
+	assert(n > 0 && n <= IOT_BLOCK_RECORDS_MAX);
+
+	r = buffer_reserve(&e->raw, info.raw_bytes);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < n; i++) {
+		encode_loss(&losses[i], e->raw.data + i * sizeof(struct iot_disk_loss));
+		info.first_ns = IOT_MIN(info.first_ns, losses[i].first_ns);
+		info.last_ns = IOT_MAX(info.last_ns, losses[i].last_ns);
+		info.first_id = IOT_MIN(info.first_id, losses[i].id);
+		info.last_id = IOT_MAX(info.last_id, losses[i].id);
+	}
+	r = encode_frames(e, &info);
+	if (r < 0)
+		return r;
+	if (hash)
+		XXH64_update(hash, e->raw.data, info.raw_bytes);
+	*ret = e->out.data;
+	*ret_size = info.size;
+	if (ret_info)
+		*ret_info = info;
+	return 0;
+}
