@@ -6,6 +6,7 @@
 #
 # What is a test (no list to keep; put a file in its place):
 #	unit		$B/tests/unit/test-*			cmocka programs; each of their cases counts
+#			tests/unit/test-*.sh			the tests' own tools; no root, no kernel
 #	golden		tests/golden/test-*.sh
 #	fuzz-smoke	$B/tests/fuzz-replay/fuzz-*, tests/fuzz/test-*.sh
 #	live		tests/live/test-*.sh			on this host, as root, one at a time
@@ -69,8 +70,10 @@ judge() {
 		/^ok / { ok++ }
 		/^not ok / { failed++ }
 		END { print ok + 0, failed + 0, skipped + 0 }' "$log")
-	if [ "$status" = 124 ] || [ "$status" = 137 ]; then
+	if [ "$status" = 124 ]; then
 		extra="ran into its time limit" failed=$((failed + 1))
+	elif [ "$status" = 137 ]; then
+		extra="killed" failed=$((failed + 1))
 	elif [ "$status" = 77 ] && [ "$failed" = 0 ]; then
 		[ "$skipped" -gt 0 ] || skipped=1
 		extra="skipped: $(tail -n 1 "$log")"
@@ -105,6 +108,7 @@ run_unit() {
 		# shellcheck disable=SC2086 # the wrapper is a command line
 		one "unit/${program##*/}" 300 $wrap "$program"
 	done
+	run_scripts unit unit 120
 }
 
 run_fuzz() {

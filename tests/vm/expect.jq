@@ -7,7 +7,8 @@
 #
 # OPTIONS: phase (name in front), disk (name), bases {partition: first sector}, devs {name: "major:minor"},
 #	sync_reads (the kernel flags a direct read as sync), cgroup (id of the workload's), zeroout (the
-#	operation a BLKZEROOUT becomes), start_exact (a start hook exists for passthrough requests)
+#	operation a BLKZEROOUT becomes), start_exact (a start hook exists for passthrough requests), flush_on_part (a
+#	flush of a partition is accounted there, not on the disk)
 
 def num: if . == null then null else tonumber end;
 def same($what; $want; $got): if $want == $got then empty else "\($what) is \($got | tojson), not \($want | tojson)" end;
@@ -87,7 +88,7 @@ def check_flush($x; $all):
       holds("flush: preflush not among \(.flags | tojson)"; .flags | index("preflush")),
       same("flush: submitter"; "issue"; .submitter), holds("flush: no issue_ns"; .issue_ns != null),
       holds("flush: completed before issued"; (.complete_ns | num) >= (.issue_ns | num))),
-    ($ask[] | check_where($x), check_who($x), same("bytes_done"; 0; .bytes_done), same("error"; 0; .error),
+    ($ask[] | check_where(if $o.flush_on_part then $x else $x + {part: null, dev: $o.devs[$o.disk]} end), check_who($x), same("bytes_done"; 0; .bytes_done), same("error"; 0; .error),
       holds("preflush not among \(.flags | tojson)"; .flags | index("preflush")),
       holds("sync not among \(.flags | tojson)"; .flags | index("sync")));
 
@@ -106,7 +107,6 @@ def check_passthrough($x; $all):
 | (.device | sub(".*/"; "")) as $name
 | (. + {
     t0: (.t0_ns | num), t1: (.t1_ns | num), want: want_op,
-    # A flush is the disk's whatever was opened: kernels differ in which part they name.
     part: (if $name == $o.disk then null else $name end),
     dev: $o.devs[$name],
     first: (.sector + ($o.bases[$name] // 0))

@@ -117,12 +117,14 @@ read -r _ kernel_dir release <<<"$kernel_line"
 root=$work/root
 
 copy_libraries() {
-	local path
+	local path paths
 	# Static programs and scripts have none.
-	{ ldd "$1" 2>/dev/null || true; } | grep -Eo '/[^ )]+' | while read -r path; do
+	paths=$(ldd "$1" 2>/dev/null | grep -Eo '/[^ )]+')
+	for path in $paths; do
 		[ -e "$root$path" ] && continue
-		mkdir -p "$root${path%/*}" && cp -L "$path" "$root$path" || exit 1
+		mkdir -p "$root${path%/*}" && cp -L "$path" "$root$path" || return 1
 	done
+	return 0
 }
 
 add_tool() {

@@ -16,7 +16,7 @@ disk=$(vm_disk data) || bail disk "not found"
 vm_scheduler "$disk" mq-deadline || bail scheduler "no mq-deadline"
 theirs=/tmp/blktrace
 ours=/tmp/export
-mkdir -p $theirs $ours
+mkdir -p $theirs
 
 block_trace=no
 block_begin "blktrace" "$disk"
