@@ -32,16 +32,16 @@
  */
 enum ev_probe {
 	EV_PROBE_NONE = 0,
-	EV_PROBE_BLOCK_START = 1,    /* request got its first bio and entered accounting */
-	EV_PROBE_BLOCK_GETRQ = 2,    /* submitter of a bio, where START has no hook (6.1) */
-	EV_PROBE_BLOCK_INSERT = 3,   /* into the I/O scheduler or software queue */
-	EV_PROBE_BLOCK_ISSUE = 4,    /* handed to the driver */
-	EV_PROBE_BLOCK_REQUEUE = 5,  /* taken back from the driver */
-	EV_PROBE_BLOCK_BIO_MERGE = 6, /* a bio was merged into a queued request (front or back) */
-	EV_PROBE_BLOCK_RQ_MERGE = 7, /* a whole request was merged into another and retired */
-	EV_PROBE_BLOCK_COMPLETE = 8, /* the driver finished (part of) a request: the record */
+	EV_PROBE_BLOCK_START = 1,	/* request got its first bio and entered accounting */
+	EV_PROBE_BLOCK_GETRQ = 2,	/* submitter of a bio, where START has no hook (6.1) */
+	EV_PROBE_BLOCK_INSERT = 3,	/* into the I/O scheduler or software queue */
+	EV_PROBE_BLOCK_ISSUE = 4,	/* handed to the driver */
+	EV_PROBE_BLOCK_REQUEUE = 5,	/* taken back from the driver */
+	EV_PROBE_BLOCK_BIO_MERGE = 6,	/* a bio was merged into a queued request (front or back) */
+	EV_PROBE_BLOCK_RQ_MERGE = 7,	/* a whole request was merged into another and retired */
+	EV_PROBE_BLOCK_COMPLETE = 8,	/* the driver finished (part of) a request: the record */
 	EV_PROBE_BLOCK_FRONT_MERGE = 9, /* the front half of BIO_MERGE: one probe per hook */
-	EV_N_BLOCK_PROBES = 16,	     /* dimension of the block stream's counter cells */
+	EV_N_BLOCK_PROBES = 16,		/* dimension of the block stream's counter cells */
 };
 
 /* Every record on a ring starts with this, so that even an undecodable one is filed by owner. */
@@ -63,27 +63,32 @@ struct ev_hdr {
 /* Where the submitter (pid, tgid, comm, cgroup) of a request was captured. */
 enum ev_submitter {
 	EV_SUBMITTER_NONE = 0,
-	EV_SUBMITTER_START = 1, /* in the submitting context: exact */
+	EV_SUBMITTER_START = 1,	 /* in the submitting context: exact */
 	EV_SUBMITTER_INSERT = 2, /* usually the submitter, may be a plug flush by another task */
-	EV_SUBMITTER_ISSUE = 3, /* whoever ran the queue: often a kernel worker */
+	EV_SUBMITTER_ISSUE = 3,	 /* whoever ran the queue: often a kernel worker */
 };
 
 /* Which rule tagged a request as swap; the direction follows from the operation. */
 enum ev_swap_rule {
 	EV_SWAP_NONE = 0,
-	EV_SWAP_FLAG = 1, /* REQ_SWAP in cmd_flags (writes) */
-	EV_SWAP_PAGE = 2, /* first page is in the swap cache (reads) */
+	EV_SWAP_FLAG = 1,      /* REQ_SWAP in cmd_flags (writes) */
+	EV_SWAP_PAGE = 2,      /* first page is in the swap cache (reads) */
 	EV_SWAP_PARTITION = 3, /* sector range or partition listed in /proc/swaps */
 };
 
 /* ev_block.state: what the record knows about its own life. */
 enum ev_block_state {
-	EV_BLOCK_SAW_START = 1 << 0,   /* a START/GETRQ/INSERT/ISSUE created the entry, not COMPLETE */
+	/* Its birth was seen: at START or GETRQ, or for kinds without one (the flush machinery's own
+	 * command) at its first hook. Clear: it began before the gate opened, or its entry was lost. */
+	EV_BLOCK_SAW_START = 1 << 0,
 	EV_BLOCK_PASSTHROUGH = 1 << 1, /* REQ_OP_DRV_*: no sector */
 	EV_BLOCK_FLUSH_SEQ = 1 << 2,   /* the data or flush step of a flush sequence */
 	EV_BLOCK_NO_STAT = 1 << 3,     /* RQF_IO_STAT clear: the kernel does not count it */
 	EV_BLOCK_IN_FLIGHT = 1 << 4,   /* in-flight map value only: not completed */
 	EV_BLOCK_PARTIAL = 1 << 5,     /* completed in more than one chunk */
+	EV_BLOCK_NOT_SELECTED =
+		1 << 6, /* in-flight map value only: the filter's decision, kept for life */
+	EV_BLOCK_ISSUED = 1 << 7, /* in-flight map value only: at the driver, else queued */
 };
 
 /*
@@ -105,20 +110,20 @@ struct ev_block {
 	__u32 part;	     /* partition, same encoding; equals dev for the whole disk */
 	__u32 bytes;	     /* asked, at issue */
 	__u32 bytes_done;    /* sum of completed chunks */
-	__u32 cmd_flags;     /* rq->cmd_flags seen at start, insert and issue, OR-ed; op in the low bits */
-	__u32 rq_flags;	     /* rq->rq_flags at completion */
-	__s32 status;	     /* raw: errno before 5.11-ish tracepoints, blk_status_t after */
+	__u32 cmd_flags; /* rq->cmd_flags seen at start, insert and issue, OR-ed; op in the low bits */
+	__u32 rq_flags; /* rq->rq_flags at completion */
+	__s32 status;	/* raw: errno before 5.11-ish tracepoints, blk_status_t after */
 	__u32 pid;
 	__u32 tgid;
 	__u16 requeues;
-	__u16 merges;	   /* bios and requests absorbed */
-	__u16 segments;	   /* nr_phys_segments at issue */
-	__u16 hwq;	   /* hardware queue number at issue; 0xffff = none */
+	__u16 merges;	/* bios and requests absorbed */
+	__u16 segments; /* nr_phys_segments at issue */
+	__u16 hwq;	/* hardware queue number at issue; 0xffff = none */
 	__u32 issue_cpu;
-	__u8 state;	   /* enum ev_block_state */
-	__u8 submitter;	   /* enum ev_submitter */
-	__u8 swap_rule;	   /* enum ev_swap_rule */
-	__u8 origin;	   /* reserved for file attribution, 0 */
+	__u8 state;	/* enum ev_block_state */
+	__u8 submitter; /* enum ev_submitter */
+	__u8 swap_rule; /* enum ev_swap_rule */
+	__u8 origin;	/* reserved for file attribution, 0 */
 	char comm[EV_COMM_LEN];
 };
 
@@ -126,7 +131,7 @@ struct ev_block {
 struct ev_cell {
 	__u64 seen;
 	__u64 not_selected;
-	__u64 folded;	     /* taken into the in-flight entry, to be emitted later */
+	__u64 folded; /* taken into the in-flight entry, to be emitted later */
 	__u64 emitted;
 	__u64 reserve_failed;
 	__u64 filed;
@@ -150,8 +155,8 @@ struct ev_ledger_key {
 };
 
 struct ev_ledger_val {
-	__u64 n;	/* observations lost */
-	__u64 bytes;	/* bytes_done they would have carried */
+	__u64 n;     /* observations lost */
+	__u64 bytes; /* bytes_done they would have carried */
 	__u64 sector;
 	__u64 first_ns;
 	__u64 last_ns;
@@ -159,7 +164,7 @@ struct ev_ledger_val {
 	__u32 part;
 	__u32 cmd_flags;
 	__u32 rq_flags;
-	__u32 state;	/* enum ev_block_state */
+	__u32 state; /* enum ev_block_state */
 	__s32 status;
 };
 
@@ -170,10 +175,12 @@ struct ev_epoch {
 
 /* One mmap'able control page shared with the consumer. */
 struct ev_control {
-	__u64 armed;   /* 1 = the consumer sleeps and wants one wake-up */
-	__u64 gate;    /* 1 = observe; 0 = programs return at once, uncounted (before attach is whole) */
-	__u64 filter;  /* enum ev_filter */
-	__u64 pad[5];
+	__u64 armed; /* 1 = the consumer sleeps and wants one wake-up */
+	__u64 gate; /* 1 = observe; 0 = programs return at once, uncounted (before attach is whole) */
+	__u64 filter;	  /* enum ev_filter */
+	__u64 identities; /* entries that programs put into the in-flight map, less those reaped */
+	__u64 reap_before_ns; /* idle entries that ended before are about to be deleted: leave them alone */
+	__u64 pad[3];
 };
 
 enum ev_filter {

@@ -17,31 +17,33 @@ struct probes;
 
 /* How the running kernel encodes what the wire carries raw; the decoder's only kernel knowledge. */
 struct probes_kernel {
-	uint32_t op_mask;		  /* low bits of cmd_flags that hold the op */
-	uint8_t op[256];		  /* kernel op -> enum iot_op */
-	uint32_t flag_mask[32];		  /* bit n of cmd_flags -> enum iot_flag mask; 0 = unknown */
-	bool status_is_errno;		  /* ev_block.status is an errno, not a blk_status_t */
-	uint8_t swap_out;		  /* enum iot_swap_ability */
+	uint32_t op_mask;	/* low bits of cmd_flags that hold the op */
+	uint8_t op[256];	/* kernel op -> enum iot_op */
+	uint32_t flag_mask[32]; /* bit n of cmd_flags -> enum iot_flag mask; 0 = unknown */
+	bool status_is_errno;	/* ev_block.status is an errno, not a blk_status_t */
+	uint8_t swap_out;	/* enum iot_swap_ability */
 	uint8_t swap_in;
 };
 
 /* The mmap'ed ring of one CPU group. Positions are monotonic byte counts, as in the kernel ABI. */
 struct probes_ring {
-	int fd;			  /* for epoll */
-	uint64_t size;		  /* bytes of data area */
-	unsigned long *consumer;  /* page we write */
+	int fd;			 /* for epoll */
+	uint64_t size;		 /* bytes of data area */
+	unsigned long *consumer; /* page we write */
 	const unsigned long *producer;
-	const uint8_t *data;	  /* mapped twice in a row */
+	const uint8_t *data; /* mapped twice in a row */
 };
 
 struct probes_options {
 	const struct iot_stream_config *stream;
 	const struct iot_device_filter *devices;
 	bool force_fallback; /* tests: take raw_tp even where tp_btf loads */
+	bool print_libbpf;   /* debugging: libbpf's and the verifier's words go to stderr */
 };
 
 /* -EPERM err names the missing capability; -ENOTSUP no BTF; -EOPNOTSUPP lockdown or no tracing BPF. */
-int probes_open(const struct probes_options *opts, struct probes **ret, struct iot_error *err) IOT_MUST_CHECK;
+int probes_open(const struct probes_options *opts, struct probes **ret,
+		struct iot_error *err) IOT_MUST_CHECK;
 /* Opens the gate; records exist from *ret_attach_ns on. */
 int probes_gate(struct probes *p, bool open, uint64_t *ret_ns) IOT_MUST_CHECK;
 struct probes *probes_close(struct probes *p); /* detaches; maps are freed when the last fd goes */
@@ -54,7 +56,8 @@ struct probes_ring *probes_ring(struct probes *p, unsigned int i);
 struct ev_control *probes_control(struct probes *p);
 unsigned int probes_n_cpus(const struct probes *p); /* possible CPUs = dimension of the cells */
 /* Counter cell, live memory shared with the kernel. slot 0 or 1. */
-struct ev_cell *probes_cell(struct probes *p, unsigned int slot, unsigned int cpu, unsigned int probe);
+struct ev_cell *probes_cell(struct probes *p, unsigned int slot, unsigned int cpu,
+			    unsigned int probe);
 
 /* Probe table for status and segments; n includes absent ones. Borrowed. */
 const struct iot_probe *probes_table(const struct probes *p, size_t *ret_n);

@@ -1,0 +1,745 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * block.bpf.c - the block stream: one record per request, made when the driver has finished it.
+ *
+ * Identity is the address of struct request. The in-flight map holds one entry per address; an entry is
+ * initialised at the first sight of a request and marked idle (not deleted) when it ends, so the usual
+ * request costs three look-ups and no insertion. The set of addresses is that of the tag sets, which is
+ * what the map is sized for; entries of tag sets that are gone are reaped by the daemon under the rule
+ * of block_slot(). A birth that is observed (START) always initialises anew: a life whose end was never
+ * seen leaves nothing behind.
+ *
+ * The block layer itself serialises what happens to one request (it is in one queue, or at the driver,
+ * or being completed), so the programs that see one request never run for it at the same time, and
+ * plain stores into its entry are enough, its state bits included. Merging is no exception: it changes a
+ * queued request under the queue's lock, and the merge programs touch no entry but the absorbed
+ * request's own.
+ *
+ * Which record counts in which column of /proc/diskstats (read from blk_account_io_done,
+ * blk_account_io_completion and blk_account_io_flush of 5.10, 6.1, 6.12, 6.18 and 7.2):
+ *  - flushes: op FLUSH with EV_BLOCK_FLUSH_SEQ, the flush machinery's own command. Nothing else of such
+ *    a record counts, whatever EV_BLOCK_NO_STAT says.
+ *  - reads, writes, discards: every other record without EV_BLOCK_NO_STAT, once, an empty flush
+ *    (a WRITE with PREFLUSH and no data) included. Discards are op DISCARD; of the rest, writes are the
+ *    ops whose kernel number is odd (WRITE, WRITE_ZEROES, SECURE_ERASE, ZONE_*, DRV_OUT), others reads.
+ *  - sectors: bytes_done >> 9 of the same records in the same groups.
+ *  - merges: `merges` of the same records.
+ * EV_BLOCK_NO_STAT is set iff at its end the request had no RQF_IO_STAT or no rq->part: that holds for
+ * iostats=0 and for passthrough on every kernel, though the kernels differ in who clears what (5.10
+ * counts passthrough with a disk; 6.1 and 6.12 leave part empty; 6.13, 110234da18ab, counts it on
+ * request). A request with part set that is not counted does not exist.
+ *
+ * A flush sequence completes its data write twice: with RQF_FLUSH_SEQ when the data is done, and without
+ * when the sequence ends (blk_flush_restore_request). The first is a step and folded, the second makes
+ * the record. The FLUSH command between them is a request of its own (RQF_FLUSH_SEQ, op FLUSH).
+ */
+#include "bpf/kernel.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+#include "bpf/compat.bpf.h"
+#include "bpf/emit.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* What only the running kernel knows; filled from its BTF. ~0 and 0 mean: this kernel has none. */
+const volatile __u32 block_op_mask = 0xff;
+const volatile __u32 block_op_read = 0;
+const volatile __u32 block_op_flush = 2;
+const volatile __u32 block_op_drv_in = 34;
+const volatile __u32 block_op_drv_out = 35;
+const volatile __u32 block_op_scsi_in = ~0U;
+const volatile __u32 block_op_scsi_out = ~0U;
+const volatile __u32 block_req_swap = 0;
+const volatile __u32 block_rqf_flush_seq = 0;
+const volatile __u32 block_rqf_io_stat = 0;
+const volatile __u64 block_swap_page_flags = 0; /* all set: a page of the swap cache */
+const volatile bool block_join_getrq = false;	/* START has no hook: join with GETRQ's notes */
+
+#define BLOCK_MAX_BIOS 1024 /* of one request, walked; `merges` saturates there */
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct ev_block);
+} in_flight SEC(".maps");
+
+/* What a new entry holds until block_begin() has filled it: EV_BLOCK_IN_FLIGHT and zeroes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ev_block);
+} blank SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u8);
+} devices SEC(".maps");
+
+/* Submitter of a bio, by its address, until the request that carries it is first seen. */
+struct block_note {
+	__u64 start_ns;
+	__u64 cgroup;
+	__u32 pid;
+	__u32 tgid;
+	char comm[EV_COMM_LEN];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, __u64);
+	__type(value, struct block_note);
+} notes SEC(".maps");
+
+static __always_inline bool block_dev_selected(struct emit_run *run, __u32 dev)
+{
+	__u64 filter = run->control->filter;
+	bool listed;
+
+	if (filter == EV_FILTER_NONE)
+		return true;
+	listed = bpf_map_lookup_elem(&devices, &dev) != NULL;
+	return filter == EV_FILTER_INCLUDE ? listed : !listed;
+}
+
+static __always_inline bool block_rq_selected(struct emit_run *run, struct request *rq,
+					      const bool direct)
+{
+	if (run->control->filter == EV_FILTER_NONE)
+		return true;
+	return block_dev_selected(run, compat_disk_dev(compat_rq_disk(rq, direct), direct));
+}
+
+static __always_inline bool block_bio_selected(struct emit_run *run, struct bio *bio,
+					       const bool direct)
+{
+	if (run->control->filter == EV_FILTER_NONE)
+		return true;
+	return block_dev_selected(run, compat_disk_dev(compat_bio_disk(bio, direct), direct));
+}
+
+static __always_inline bool block_is_passthrough(__u32 op)
+{
+	return op == block_op_drv_in || op == block_op_drv_out || op == block_op_scsi_in ||
+	       op == block_op_scsi_out;
+}
+
+/* Swap reads carry no flag, but their first page is in the swap cache. */
+static __always_inline bool block_reads_swap(struct bio *bio, const bool direct)
+{
+	struct bio_vec *vec;
+	struct page *page, *head;
+	unsigned long flags;
+
+	if (!block_swap_page_flags || !bio)
+		return false;
+	vec = KREAD(direct, bio, bi_io_vec);
+	if (!vec)
+		return false;
+	page = KREAD(direct, vec, bv_page);
+	if (!page)
+		return false;
+	head = compat_page_head(page, direct);
+	/* The head's address is computed, which no plain load may use. */
+	flags = head ? compat_page_flags(head, false) : compat_page_flags(page, direct);
+	return (flags & block_swap_page_flags) == block_swap_page_flags;
+}
+
+/*
+ * The entry for rq, or NULL: the map is full, or the daemon is reaping. While it reaps, it deletes idle
+ * entries that ended before reap_before_ns; having set that and waited for running programs, it relies
+ * on none of them being used again. *ret_live: the entry describes a life that has not ended.
+ */
+static __always_inline struct ev_block *block_slot(struct emit_run *run, struct request *rq,
+						   bool *ret_live)
+{
+	__u64 key = (__u64)rq;
+	struct ev_block *e = bpf_map_lookup_elem(&in_flight, &key);
+	struct ev_block *init;
+	__u32 zero = 0;
+
+	if (e) {
+		*ret_live = e->state & EV_BLOCK_IN_FLIGHT;
+		if (!*ret_live && e->complete_ns < run->control->reap_before_ns)
+			return NULL;
+		return e;
+	}
+	*ret_live = false;
+	init = bpf_map_lookup_elem(&blank, &zero);
+	if (!init || bpf_map_update_elem(&in_flight, &key, init, BPF_NOEXIST))
+		return NULL;
+	__sync_fetch_and_add(&run->control->identities, 1);
+	return bpf_map_lookup_elem(&in_flight, &key);
+}
+
+/* 6.1: finds what GETRQ noted. A front merge puts another bio first, so look at the next ones too. */
+static __always_inline void block_join_note(struct ev_block *e, struct bio *bio, struct bio *tail,
+					    const bool direct)
+{
+	struct block_note *note;
+	__u64 key = (__u64)bio;
+
+	if (!bio)
+		return;
+	note = bpf_map_lookup_elem(&notes, &key);
+	if (!note && bio != tail) {
+		key = (__u64)tail;
+		note = bpf_map_lookup_elem(&notes, &key);
+		if (!note) {
+			key = (__u64)KREAD(direct, bio, bi_next);
+			note = bpf_map_lookup_elem(&notes, &key);
+		}
+	}
+	if (!note)
+		return;
+	e->start_ns = note->start_ns;
+	e->cgroup = note->cgroup;
+	e->pid = note->pid;
+	e->tgid = note->tgid;
+	__builtin_memcpy(e->comm, note->comm, sizeof(e->comm));
+	e->submitter = EV_SUBMITTER_START;
+	e->state |= EV_BLOCK_SAW_START;
+	bpf_map_delete_elem(&notes, &key);
+}
+
+/*
+ * Starts a life in e, at whatever hook saw the request first. IN_FLIGHT is stored before anything else
+ * is cleared: the reaper must not take a half-written entry for an idle one.
+ */
+static __always_inline void block_begin(struct emit_run *run, struct ev_block *e,
+					struct request *rq, const __u8 submitter, const bool direct)
+{
+	struct bio *bio = KREAD(direct, rq, bio);
+	__u32 flags = KREAD(direct, rq, cmd_flags);
+	__u32 op = flags & block_op_mask;
+	__u32 rq_flags = KREAD(direct, rq, rq_flags);
+	__u32 dev = compat_disk_dev(compat_rq_disk(rq, direct), direct);
+	__u8 state = EV_BLOCK_IN_FLIGHT;
+	__u64 task;
+
+	*(volatile __u8 *)&e->state = state;
+	barrier();
+	__builtin_memset(e, 0, offsetof(struct ev_block, state));
+	e->submitter = EV_SUBMITTER_NONE;
+	e->swap_rule = EV_SWAP_NONE;
+	e->origin = 0;
+	__builtin_memset(e->comm, 0, sizeof(e->comm));
+
+	if (!block_dev_selected(run, dev)) {
+		e->state = state | EV_BLOCK_NOT_SELECTED;
+		return;
+	}
+	e->hdr.id = emit_new_id(run);
+	if (!e->hdr.id)
+		emit_identity_full(run);
+	e->dev = dev;
+	e->part = bio ? compat_bio_part_dev(bio, direct) : 0;
+	if (!e->part)
+		e->part = dev;
+	e->bytes = KREAD(direct, rq, __data_len);
+	e->cmd_flags = flags;
+	e->hwq = 0xffff;
+	e->sector = KREAD(direct, rq, __sector);
+	if (block_is_passthrough(op)) {
+		state |= EV_BLOCK_PASSTHROUGH;
+		e->sector = ~0ULL;
+	} else if (op == block_op_flush) {
+		e->sector = ~0ULL;
+	}
+	if (rq_flags & block_rqf_flush_seq)
+		state |= EV_BLOCK_FLUSH_SEQ;
+	/*
+	 * Born before our eyes: START saw it, or it is of a kind that passes no START: the flush
+	 * machinery's command, and passthrough where GETRQ stands in for START.
+	 */
+	if (submitter == EV_SUBMITTER_START ||
+	    (submitter != EV_SUBMITTER_NONE &&
+	     ((op == block_op_flush && (rq_flags & block_rqf_flush_seq)) ||
+	      (block_join_getrq && block_is_passthrough(op)))))
+		state |= EV_BLOCK_SAW_START;
+	if (flags & block_req_swap)
+		e->swap_rule = EV_SWAP_FLAG;
+	else if (op == block_op_read && block_reads_swap(bio, direct))
+		e->swap_rule = EV_SWAP_PAGE;
+	e->state = state;
+
+	if (bio)
+		e->cgroup = compat_bio_cgroup(bio, direct);
+	if (submitter != EV_SUBMITTER_NONE) {
+		task = bpf_get_current_pid_tgid();
+		e->pid = (__u32)task;
+		e->tgid = task >> 32;
+		bpf_get_current_comm(e->comm, sizeof(e->comm));
+		e->submitter = submitter;
+		if (!e->cgroup)
+			e->cgroup = bpf_get_current_cgroup_id();
+	}
+	if (block_join_getrq)
+		block_join_note(e, bio, KREAD(direct, rq, biotail), direct);
+}
+
+/* The life in e has ended: the entry waits for the next one. complete_ns is what the reaper reads. */
+static __always_inline void block_end(struct ev_block *e, __u64 now)
+{
+	e->complete_ns = now;
+	barrier();
+	*(volatile __u8 *)&e->state = 0;
+}
+
+/* No entry to be had: the outcome of a hook that only takes notes. */
+static __always_inline int block_unidentified(struct emit_run *run, struct request *rq,
+					      const bool direct)
+{
+	if (!block_rq_selected(run, rq, direct)) {
+		emit_not_selected(run);
+		return 0;
+	}
+	emit_identity_full(run);
+	emit_folded(run);
+	return 0;
+}
+
+static __always_inline int block_start(struct request *rq, const bool direct)
+{
+	struct emit_run run;
+	struct ev_block *e;
+	bool live;
+
+	if (!emit_enter(&run, EV_PROBE_BLOCK_START))
+		return 0;
+	e = block_slot(&run, rq, &live);
+	if (!e)
+		return block_unidentified(&run, rq, direct);
+	block_begin(&run, e, rq, EV_SUBMITTER_START, direct);
+	if (e->state & EV_BLOCK_NOT_SELECTED) {
+		emit_not_selected(&run);
+		return 0;
+	}
+	e->start_ns = bpf_ktime_get_ns();
+	emit_folded(&run);
+	return 0;
+}
+
+static __always_inline int block_insert(struct request *rq, const bool direct)
+{
+	struct emit_run run;
+	struct ev_block *e;
+	bool live;
+
+	if (!emit_enter(&run, EV_PROBE_BLOCK_INSERT))
+		return 0;
+	e = block_slot(&run, rq, &live);
+	if (!e)
+		return block_unidentified(&run, rq, direct);
+	/* At the driver and inserted without a requeue: another life, and we missed this one's end. */
+	if (!live || (e->state & EV_BLOCK_ISSUED))
+		block_begin(&run, e, rq, EV_SUBMITTER_INSERT, direct);
+	if (e->state & EV_BLOCK_NOT_SELECTED) {
+		emit_not_selected(&run);
+		return 0;
+	}
+	if (!e->issue_ns)
+		e->insert_ns = bpf_ktime_get_ns();
+	e->cmd_flags |= KREAD(direct, rq, cmd_flags) & ~block_op_mask;
+	emit_folded(&run);
+	return 0;
+}
+
+/* Bios that a request absorbed, by merges of bios and of whole requests alike. */
+static __always_inline __u16 block_merges(struct bio *bio, struct bio *tail, const bool direct)
+{
+	__u32 n = 0;
+
+	if (!bio || bio == tail)
+		return 0;
+	for (int i = 0; i < BLOCK_MAX_BIOS; i++) {
+		bio = KREAD(direct, bio, bi_next);
+		if (!bio)
+			break;
+		n++;
+	}
+	return n;
+}
+
+static __always_inline int block_issue(struct request *rq, const bool direct)
+{
+	struct blk_mq_hw_ctx *hctx;
+	struct emit_run run;
+	struct ev_block *e;
+	__u32 flags, part;
+	__u64 now;
+	bool live;
+
+	if (!emit_enter(&run, EV_PROBE_BLOCK_ISSUE))
+		return 0;
+	e = block_slot(&run, rq, &live);
+	if (!e)
+		return block_unidentified(&run, rq, direct);
+	if (!live || (e->state & EV_BLOCK_ISSUED))
+		block_begin(&run, e, rq, EV_SUBMITTER_ISSUE, direct);
+	if (e->state & EV_BLOCK_NOT_SELECTED) {
+		emit_not_selected(&run);
+		return 0;
+	}
+	now = bpf_ktime_get_ns();
+	flags = KREAD(direct, rq, cmd_flags);
+	if (!e->issue_ns) {
+		/* Merging is over now, so these are the request's final extent. */
+		e->issue_ns = now;
+		e->bytes = KREAD(direct, rq, __data_len);
+		if (e->sector != ~0ULL)
+			e->sector = KREAD(direct, rq, __sector);
+		e->merges =
+			block_merges(KREAD(direct, rq, bio), KREAD(direct, rq, biotail), direct);
+		part = compat_rq_part_dev(rq, direct);
+		if (part)
+			e->part = part;
+	}
+	e->issue_last_ns = now;
+	e->issue_cpu = run.cpu;
+	e->segments = KREAD(direct, rq, nr_phys_segments);
+	hctx = KREAD(direct, rq, mq_hctx);
+	if (hctx)
+		e->hwq = KREAD(direct, hctx, queue_num);
+	e->cmd_flags |= flags & ~block_op_mask;
+	e->state |= EV_BLOCK_ISSUED;
+	emit_folded(&run);
+	return 0;
+}
+
+static __always_inline int block_requeue(struct request *rq, const bool direct)
+{
+	struct emit_run run;
+	struct ev_block *e;
+	bool live;
+
+	if (!emit_enter(&run, EV_PROBE_BLOCK_REQUEUE))
+		return 0;
+	e = block_slot(&run, rq, &live);
+	if (!e)
+		return block_unidentified(&run, rq, direct);
+	if (!live)
+		block_begin(&run, e, rq, EV_SUBMITTER_NONE, direct);
+	if (e->state & EV_BLOCK_NOT_SELECTED) {
+		emit_not_selected(&run);
+		return 0;
+	}
+	e->requeues++;
+	e->state &= ~EV_BLOCK_ISSUED;
+	emit_folded(&run);
+	return 0;
+}
+
+/* The absorbing request is not told (e8a676d61c07, 5.11): it finds the bio in its chain at issue. */
+static __always_inline int block_bio_merge(struct bio *bio, const __u32 probe, const bool direct)
+{
+	struct emit_run run;
+
+	if (!emit_enter(&run, probe))
+		return 0;
+	if (block_bio_selected(&run, bio, direct))
+		emit_folded(&run);
+	else
+		emit_not_selected(&run);
+	return 0;
+}
+
+/* rq is the absorbed request: it is freed without a completion, and its bios go on in another. */
+static __always_inline int block_rq_merge(struct request *rq, const bool direct)
+{
+	struct emit_run run;
+	struct ev_block *e;
+	__u64 key = (__u64)rq;
+
+	if (!emit_enter(&run, EV_PROBE_BLOCK_RQ_MERGE))
+		return 0;
+	e = bpf_map_lookup_elem(&in_flight, &key);
+	if (e && (e->state & EV_BLOCK_IN_FLIGHT)) {
+		if (e->state & EV_BLOCK_NOT_SELECTED)
+			emit_not_selected(&run);
+		else
+			emit_folded(&run);
+		block_end(e, bpf_ktime_get_ns());
+	} else if (block_rq_selected(&run, rq, direct)) {
+		emit_folded(&run);
+	} else {
+		emit_not_selected(&run);
+	}
+	return 0;
+}
+
+static __always_inline int block_getrq(struct bio *bio, const bool direct)
+{
+	struct block_note note = {};
+	struct emit_run run;
+	__u64 key = (__u64)bio;
+	__u64 task;
+
+	if (!emit_enter(&run, EV_PROBE_BLOCK_GETRQ))
+		return 0;
+	if (!block_bio_selected(&run, bio, direct)) {
+		emit_not_selected(&run);
+		return 0;
+	}
+	note.start_ns = bpf_ktime_get_ns();
+	note.cgroup = compat_bio_cgroup(bio, direct);
+	if (!note.cgroup)
+		note.cgroup = bpf_get_current_cgroup_id();
+	task = bpf_get_current_pid_tgid();
+	note.pid = (__u32)task;
+	note.tgid = task >> 32;
+	bpf_get_current_comm(note.comm, sizeof(note.comm));
+	if (bpf_map_update_elem(&notes, &key, &note, BPF_ANY))
+		emit_identity_full(&run);
+	emit_folded(&run);
+	return 0;
+}
+
+/* The last facts, and the header; from here on e is the record. */
+static __always_inline void block_finish(struct emit_run *run, struct ev_block *e,
+					 struct request *rq, __u32 data_len, __u32 rq_flags,
+					 __u64 now, const bool direct)
+{
+	__u32 part = compat_rq_part_dev(rq, direct);
+
+	if (part)
+		e->part = part;
+	if (!part || !(rq_flags & block_rqf_io_stat))
+		e->state |= EV_BLOCK_NO_STAT;
+	e->rq_flags = rq_flags;
+	e->complete_ns = now;
+	e->hdr.len = sizeof(*e);
+	e->hdr.probe = EV_PROBE_BLOCK_COMPLETE;
+	e->hdr.cpu = run->cpu;
+	e->hdr.epoch = run->epoch;
+}
+
+/* One chunk into e, before the kernel takes it off the request. */
+static __always_inline void block_chunk(struct ev_block *e, struct bio *bio, int error,
+					__u32 n_bytes, __u32 data_len, __u32 rq_flags)
+{
+	/* Completed without being issued: nobody has noted how much was asked. */
+	if (!e->issue_ns && !(e->state & EV_BLOCK_PARTIAL))
+		e->bytes = data_len;
+	/* Without a bio there is no data, and the kernel accounts none. */
+	if (bio)
+		e->bytes_done += n_bytes;
+	/* A chunk's error stays with its bio, so it stays with the request. */
+	if (error)
+		e->status = error;
+	if (rq_flags & block_rqf_flush_seq)
+		e->state |= EV_BLOCK_FLUSH_SEQ;
+}
+
+/* Completion of a request that has no entry: the record is built where it will be read. */
+static __always_inline int block_complete_unidentified(struct emit_run *run, struct request *rq,
+						       int error, __u32 n_bytes, bool final,
+						       const bool direct)
+{
+	__u32 rq_flags = KREAD(direct, rq, rq_flags);
+	__u32 data_len = KREAD(direct, rq, __data_len);
+	struct bio *bio = KREAD(direct, rq, bio);
+	__u64 now = bpf_ktime_get_ns();
+	struct ev_ledger_val lost = {};
+	struct ev_block *e;
+	void *ring;
+
+	if (!block_rq_selected(run, rq, direct)) {
+		emit_not_selected(run);
+		return 0;
+	}
+	emit_identity_full(run);
+	if (!final) {
+		/* Its bytes are known to nobody who could add them to the record. */
+		emit_lost_unattributed(run, now);
+		return 0;
+	}
+	ring = emit_ring(run);
+	e = emit_reserve(ring, sizeof(*e));
+	if (e) {
+		block_begin(run, e, rq, EV_SUBMITTER_NONE, direct);
+		block_chunk(e, bio, error, n_bytes, data_len, rq_flags);
+		block_finish(run, e, rq, data_len, rq_flags, now, direct);
+		e->state &= ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_NOT_SELECTED);
+		emit_submit(run, ring, e);
+		return 0;
+	}
+	lost.bytes = bio ? n_bytes : 0;
+	lost.sector = KREAD(direct, rq, __sector);
+	lost.dev = compat_disk_dev(compat_rq_disk(rq, direct), direct);
+	lost.part = compat_rq_part_dev(rq, direct);
+	lost.cmd_flags = KREAD(direct, rq, cmd_flags);
+	lost.rq_flags = rq_flags;
+	lost.state = lost.part && (rq_flags & block_rqf_io_stat) ? 0 : EV_BLOCK_NO_STAT;
+	lost.status = error;
+	emit_lost(run, 0, &lost, now);
+	return 0;
+}
+
+static __always_inline int block_complete(struct request *rq, int error, __u32 n_bytes,
+					  const bool direct)
+{
+	struct ev_block *e, *record;
+	struct emit_run run;
+	struct bio *bio;
+	__u32 data_len, rq_flags;
+	bool live, step, final;
+	__u64 now;
+	void *ring;
+
+	if (!emit_enter(&run, EV_PROBE_BLOCK_COMPLETE))
+		return 0;
+	bio = KREAD(direct, rq, bio);
+	data_len = KREAD(direct, rq, __data_len);
+	rq_flags = KREAD(direct, rq, rq_flags);
+	step = (rq_flags & block_rqf_flush_seq) &&
+	       (KREAD(direct, rq, cmd_flags) & block_op_mask) != block_op_flush;
+	final = !step && (!bio || n_bytes >= data_len);
+
+	e = block_slot(&run, rq, &live);
+	if (!e)
+		return block_complete_unidentified(&run, rq, error, n_bytes, final, direct);
+	if (!live)
+		block_begin(&run, e, rq, EV_SUBMITTER_NONE, direct);
+	now = bpf_ktime_get_ns();
+	if (e->state & EV_BLOCK_NOT_SELECTED) {
+		emit_not_selected(&run);
+		if (final)
+			block_end(e, now);
+		return 0;
+	}
+	block_chunk(e, bio, error, n_bytes, data_len, rq_flags);
+	if (!final) {
+		if (step)
+			e->state &= ~EV_BLOCK_ISSUED;
+		else if (n_bytes)
+			e->state |= EV_BLOCK_PARTIAL;
+		emit_folded(&run);
+		return 0;
+	}
+	block_finish(&run, e, rq, data_len, rq_flags, now, direct);
+	ring = emit_ring(&run);
+	record = emit_reserve(ring, sizeof(*record));
+	if (record) {
+		__builtin_memcpy(record, e, sizeof(*record));
+		record->state &= ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_ISSUED);
+		emit_submit(&run, ring, record);
+	} else {
+		struct ev_ledger_val lost = {
+			.bytes = e->bytes_done,
+			.sector = e->sector,
+			.dev = e->dev,
+			.part = e->part,
+			.cmd_flags = e->cmd_flags,
+			.rq_flags = rq_flags,
+			.state = e->state & ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_ISSUED),
+			.status = e->status,
+		};
+
+		emit_lost(&run, e->hdr.id, &lost, now);
+	}
+	block_end(e, now);
+	return 0;
+}
+
+/*
+ * The programs. For each hook: tp_btf with plain loads, and raw_tp for kernels that refuse those; each
+ * for both argument shapes, since a54895fa057c (5.11, and stable 5.10.137) dropped the queue that came
+ * first. The daemon counts the parameters in BTF and loads the one that fits.
+ */
+#define BLOCK_RQ_PROGRAMS(hook, handler)                                           \
+	SEC("tp_btf/" #hook) int BPF_PROG(handler##_btf, struct request *rq)       \
+	{                                                                          \
+		return handler(rq, true);                                          \
+	}                                                                          \
+	SEC("tp_btf/" #hook)                                                       \
+	int BPF_PROG(handler##_btf_q, struct request_queue *q, struct request *rq) \
+	{                                                                          \
+		return handler(rq, true);                                          \
+	}                                                                          \
+	SEC("raw_tp/" #hook) int BPF_PROG(handler##_raw, struct request *rq)       \
+	{                                                                          \
+		return handler(rq, false);                                         \
+	}                                                                          \
+	SEC("raw_tp/" #hook)                                                       \
+	int BPF_PROG(handler##_raw_q, struct request_queue *q, struct request *rq) \
+	{                                                                          \
+		return handler(rq, false);                                         \
+	}
+
+BLOCK_RQ_PROGRAMS(block_rq_insert, block_insert)
+BLOCK_RQ_PROGRAMS(block_rq_issue, block_issue)
+BLOCK_RQ_PROGRAMS(block_rq_requeue, block_requeue)
+BLOCK_RQ_PROGRAMS(block_rq_merge, block_rq_merge)
+
+/* (q, rq, bio) until e8a676d61c07 ("block: simplify and extend the block_bio_merge class", 5.11). */
+#define BLOCK_MERGE_PROGRAMS(hook, name, probe)                                                  \
+	SEC("tp_btf/" #hook) int BPF_PROG(name##_btf, struct bio *bio)                           \
+	{                                                                                        \
+		return block_bio_merge(bio, probe, true);                                        \
+	}                                                                                        \
+	SEC("tp_btf/" #hook)                                                                     \
+	int BPF_PROG(name##_btf_q, struct request_queue *q, struct request *rq, struct bio *bio) \
+	{                                                                                        \
+		return block_bio_merge(bio, probe, true);                                        \
+	}                                                                                        \
+	SEC("raw_tp/" #hook) int BPF_PROG(name##_raw, struct bio *bio)                           \
+	{                                                                                        \
+		return block_bio_merge(bio, probe, false);                                       \
+	}                                                                                        \
+	SEC("raw_tp/" #hook)                                                                     \
+	int BPF_PROG(name##_raw_q, struct request_queue *q, struct request *rq, struct bio *bio) \
+	{                                                                                        \
+		return block_bio_merge(bio, probe, false);                                       \
+	}
+
+BLOCK_MERGE_PROGRAMS(block_bio_backmerge, block_back, EV_PROBE_BLOCK_BIO_MERGE)
+BLOCK_MERGE_PROGRAMS(block_bio_frontmerge, block_front, EV_PROBE_BLOCK_FRONT_MERGE)
+
+SEC("tp_btf/block_io_start") int BPF_PROG(block_start_btf, struct request *rq)
+{
+	return block_start(rq, true);
+}
+
+SEC("raw_tp/block_io_start") int BPF_PROG(block_start_raw, struct request *rq)
+{
+	return block_start(rq, false);
+}
+
+/* Where block_io_start does not exist (before 5a80bd075f3b, 6.5) the function it sits in may. */
+SEC("fentry/blk_account_io_start") int BPF_PROG(block_start_fentry, struct request *rq)
+{
+	return block_start(rq, true);
+}
+
+SEC("kprobe/blk_account_io_start") int BPF_KPROBE(block_start_kprobe, struct request *rq)
+{
+	return block_start(rq, false);
+}
+
+/* And where the compiler has inlined that (6.1), the bio's getrq, one argument since 5.11. */
+SEC("tp_btf/block_getrq") int BPF_PROG(block_getrq_btf, struct bio *bio)
+{
+	return block_getrq(bio, true);
+}
+
+SEC("raw_tp/block_getrq") int BPF_PROG(block_getrq_raw, struct bio *bio)
+{
+	return block_getrq(bio, false);
+}
+
+SEC("tp_btf/block_rq_complete")
+int BPF_PROG(block_complete_btf, struct request *rq, int error, unsigned int n_bytes)
+{
+	return block_complete(rq, error, n_bytes, true);
+}
+
+SEC("raw_tp/block_rq_complete")
+int BPF_PROG(block_complete_raw, struct request *rq, int error, unsigned int n_bytes)
+{
+	return block_complete(rq, error, n_bytes, false);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * kernel.bpf.h - the kernel as our programs see it: the integer types, the few constants of the BPF
+ * user API, and of each kernel structure only the fields that are read.
+ *
+ * Every structure carries preserve_access_index, so a field's offset and size come from the running
+ * kernel's BTF at load, never from this file: the order and completeness here mean nothing. A field
+ * whose name or type differs between kernels is declared in a flavour (name___what), which libbpf
+ * matches against the kernel's type `name`; compat.bpf.h chooses. There is no vmlinux.h, and the build
+ * never looks at the build host's kernel.
+ */
+#pragma once
+
+/* bpf_tracing.h names x86 registers as the kernel does (di), not as the user API does (rdi). */
+#define __VMLINUX_H__
+
+typedef signed char __s8;
+typedef unsigned char __u8;
+typedef short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+/* Values of the BPF user API (include/uapi/linux/bpf.h): stable by contract. */
+enum {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
+	BPF_MAP_TYPE_RINGBUF = 27,
+};
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_F_MMAPABLE = 1U << 10,
+};
+
+enum {
+	BPF_RB_NO_WAKEUP = 1U << 0,
+	BPF_RB_FORCE_WAKEUP = 1U << 1,
+	BPF_RB_AVAIL_DATA = 0,
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup {
+	struct kernfs_node *kn;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+};
+
+struct blkcg {
+	struct cgroup_subsys_state css;
+};
+
+struct blkcg_gq {
+	struct blkcg *blkcg;
+};
+
+struct page {
+	unsigned long flags;
+};
+
+struct page___head {
+	unsigned long compound_head;
+};
+
+struct page___info {
+	unsigned long compound_info;
+};
+
+/* 6.18: a type of its own around the word. */
+typedef struct {
+	unsigned long f;
+} memdesc_flags_t;
+
+struct page___memdesc {
+	memdesc_flags_t flags;
+};
+
+struct bio_vec {
+	struct page *bv_page;
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+
+struct block_device {
+	__u32 bd_dev;
+	struct gendisk *bd_disk;
+};
+
+struct device {
+	__u32 devt;
+};
+
+/* Until 5.10: what a request's part points at. */
+struct hd_struct {
+	struct device __dev;
+};
+
+struct bio {
+	struct bio *bi_next;
+	struct block_device *bi_bdev;
+	struct blkcg_gq *bi_blkg;
+	struct bio_vec *bi_io_vec;
+};
+
+struct bio___disk {
+	struct gendisk *bi_disk;
+};
+
+struct blk_mq_hw_ctx {
+	unsigned int queue_num;
+};
+
+struct request_queue {
+	struct gendisk *disk;
+};
+
+struct request {
+	struct request_queue *q;
+	struct blk_mq_hw_ctx *mq_hctx;
+	__u32 cmd_flags;
+	__u32 rq_flags;
+	__u32 __data_len;
+	__u64 __sector;
+	struct bio *bio;
+	struct bio *biotail;
+	struct block_device *part;
+	unsigned short nr_phys_segments;
+};
+
+struct request___disk {
+	struct gendisk *rq_disk;
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long di;
+};
+#elif defined(__TARGET_ARCH_arm64)
+struct user_pt_regs {
+	unsigned long regs[31];
+};
+struct pt_regs;
+#endif
+
+#pragma clang attribute pop
