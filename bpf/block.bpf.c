@@ -143,7 +143,7 @@ static __always_inline bool block_reads_swap(struct bio *bio, const bool direct)
 	page = KREAD(direct, vec, bv_page);
 	if (!page)
 		return false;
-	head = compat_page_head(page, direct);
+	head = compat_page_head(page);
 	/* The head's address is computed, which no plain load may use. */
 	flags = head ? compat_page_flags(head, false) : compat_page_flags(page, direct);
 	return (flags & block_swap_page_flags) == block_swap_page_flags;

@@ -124,24 +124,20 @@ static __always_inline unsigned long compat_page_flags(struct page *page, const 
 /*
  * Head page of a tail page, NULL if page is no tail. Bit 0 of the word marks a tail; the rest is the
  * head's address, or from 7.0 on (compound_info) perhaps a mask of ones over zeroes that the tail's
- * own address is cut with, where struct page has a size of a power of two.
+ * own address is cut with, where struct page has a size of a power of two. Always copied: the word is
+ * in a union, of which the verifier takes the first member, a list pointer that it lets nobody cut.
  */
-static __always_inline struct page *compat_page_head(struct page *page, const bool direct)
+static __always_inline struct page *compat_page_head(struct page *page)
 {
 	unsigned long word, zeroes;
 
 	if (bpf_core_field_exists(struct page___head, compound_head)) {
-		struct page___head *head = (void *)page;
-
-		word = KREAD(direct, head, compound_head);
+		word = BPF_CORE_READ((struct page___head *)page, compound_head);
 		return word & 1 ? (void *)(word - 1) : NULL;
 	}
 	if (!bpf_core_field_exists(struct page___info, compound_info))
 		return NULL;
-
-	struct page___info *info = (void *)page;
-
-	word = KREAD(direct, info, compound_info);
+	word = BPF_CORE_READ((struct page___info *)page, compound_info);
 	if (!(word & 1))
 		return NULL;
 	zeroes = ~(word - 1);
