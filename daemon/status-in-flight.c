@@ -63,7 +63,10 @@ static int render_one(struct decode_block *d, const struct ev_block *e, struct i
 	state = json_object_new_string(e->issue_ns    ? "issued"
 				       : e->insert_ns ? "queued"
 						      : "started");
-	if ((first && !age) || !state || json_object_object_add(o, "age_ns", age) < 0 ||
+	/* What only the end tells is not 0 before it. */
+	if (json_object_object_add(o, "error", NULL) < 0 ||
+	    json_object_object_add(o, "status", NULL) < 0 || (first && !age) || !state ||
+	    json_object_object_add(o, "age_ns", age) < 0 ||
 	    json_object_object_add(o, "state", state) < 0) {
 		json_object_put(o);
 		return -ENOMEM;
