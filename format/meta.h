@@ -9,7 +9,8 @@
  * agree? does the footer belong to this header?) is the reader's.
  *
  * Decoders give 0 and a whole struct, owned by the caller, or an error and nothing: -EBADMSG not
- * valid, -EPROTONOSUPPORT another version or an unknown incompatible feature (err names it),
+ * valid, -EPROTONOSUPPORT another version or an unknown incompatible feature (err gets
+ * this reason alone, without file name or offset: the caller adds them),
  * -ENOMEM. They allocate no more than a small multiple of the bytes they are given.
  */
 #pragma once

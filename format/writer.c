@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * writer.c - one segment file from its header to its trailer.
+ *
+ * Invariant: w->offset is the end of the last whole frame, and the file ends there whenever no call
+ * is running and no error was met while cutting. Everything is written at w->offset and counted
+ * (offset, index, sums) only when all of it is in the file. After a failed write the file is cut
+ * back; should even that fail, the next call cuts first, before it writes anything.
+ *
+ * Sealing is a series of writes; its state is put back as a whole, so that it may be tried again
+ * when there is room.
+ */
+#include "format/writer.h"
+
+#include "format/meta.h"
+
+#include <assert.h>
+#include <fcntl.h>
+#include <xxhash.h>
+
+#define LOSSES_PER_BLOCK IOT_BLOCK_RECORDS
+
+/* What a failed seal puts back. */
+struct progress {
+	uint64_t offset;
+	uint64_t next_seq;
+	uint64_t n_requests;
+	uint64_t n_open;
+	uint64_t n_losses;
+	uint64_t raw_bytes;
+	size_t n_index;
+};
+
+struct iot_writer {
+	int fd;
+	bool torn; /* bytes behind offset could not be cut */
+	bool sealed;
+	uint32_t n_rings;
+	struct progress at;
+	struct iot_index_entry *index;
+	size_t index_room;
+	struct iot_block_encoder *encoder;
+	uint64_t header_hash;
+	uint64_t footer_hash;
+};
+
+static int cut(struct iot_writer *w)
+{
+	int r;
+
+	do {
+		r = ftruncate(w->fd, (off_t)w->at.offset);
+	} while (r < 0 && errno == EINTR);
+	w->torn = r < 0;
+	return r < 0 ? -errno : 0;
+}
+
+/* All of it at the end of the last whole frame, or nothing. Does not move w->at.offset. */
+static int write_whole(struct iot_writer *w, const void *data, size_t size)
+{
+	const uint8_t *p = data;
+	size_t done = 0;
+	int r;
+
+	if (w->torn) {
+		r = cut(w);
+		if (r < 0)
+			return r;
+	}
+	while (done < size) {
+		/* Not write(2): after a cut the descriptor's own position would leave a hole. */
+		ssize_t n = pwrite(w->fd, p + done, size - done, (off_t)(w->at.offset + done));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0) {
+			r = n < 0 ? -errno : -EIO;
+			/* The cause is the failed write; a failed cut is remembered in w->torn. */
+			(void)cut(w);
+			return r;
+		}
+		done += (size_t)n;
+	}
+	return 0;
+}
+
+static int write_header(struct iot_writer *w, const struct iot_segment_info *info)
+{
+	_cleanup_(iot_buf_done) struct iot_buf buf = {0};
+	int r;
+
+	r = iot_meta_header_encode(info, &buf, &w->header_hash);
+	if (r < 0)
+		return r;
+	r = write_whole(w, buf.data, buf.size);
+	if (r < 0)
+		return r;
+	w->at.offset = buf.size;
+	return 0;
+}
+
+int iot_writer_open(int dirfd, const char *name, const struct iot_segment_info *info,
+		    struct iot_writer **ret)
+{
+	_cleanup_(iot_writer_closep) struct iot_writer *w = NULL;
+	int r;
+
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return -ENOMEM;
+	w->fd = -EBADF;
+	w->n_rings = info->n_rings;
+	r = iot_block_encoder_new(&w->encoder);
+	if (r < 0)
+		return r;
+	w->fd = openat(dirfd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
+	if (w->fd < 0)
+		return -errno;
+	r = write_header(w, info);
+	if (r < 0)
+		return r;
+	*ret = IOT_TAKE_PTR(w);
+	return 0;
+}
+
+struct iot_writer *iot_writer_close(struct iot_writer *w)
+{
+	if (!w)
+		return NULL;
+	if (w->fd >= 0)
+		close(w->fd);
+	iot_block_encoder_free(w->encoder);
+	free(w->index);
+	free(w);
+	return NULL;
+}
+
+/* Room for one more index row, before anything is written. */
+static int reserve_index(struct iot_writer *w)
+{
+	size_t room = IOT_MAX((size_t)64, w->index_room * 2);
+	struct iot_index_entry *index;
+
+	if (w->at.n_index < w->index_room)
+		return 0;
+	index = realloc(w->index, room * sizeof(*index));
+	if (!index)
+		return -ENOMEM;
+	w->index = index;
+	w->index_room = room;
+	return 0;
+}
+
+static int append_block(struct iot_writer *w, const struct iot_block_info *info, const void *block)
+{
+	int r;
+
+	r = reserve_index(w);
+	if (r < 0)
+		return r;
+	r = write_whole(w, block, info->size);
+	if (r < 0)
+		return r;
+	w->index[w->at.n_index++] = (struct iot_index_entry){
+		.offset = w->at.offset,
+		.header_hash = info->header_hash,
+		.first_ns = info->first_ns,
+		.last_ns = info->last_ns,
+		.size = (uint32_t)info->size,
+		.count = info->count,
+		.kind = info->kind,
+	};
+	w->at.offset += info->size;
+	w->at.next_seq = info->seq + 1;
+	w->at.raw_bytes += info->raw_bytes;
+	switch (info->kind) {
+	case IOT_BLOCK_REQUESTS:
+		w->at.n_requests += info->count;
+		break;
+	case IOT_BLOCK_OPEN:
+		w->at.n_open += info->count;
+		break;
+	default:
+		w->at.n_losses += info->count;
+	}
+	return 0;
+}
+
+static int put_batch(struct iot_writer *w, enum iot_block_kind kind, const struct iot_batch *b,
+		     const struct iot_span *spans, size_t n_spans)
+{
+	struct iot_block_info info;
+	const uint8_t *data;
+	size_t size;
+	int r;
+
+	r = iot_block_encode(w->encoder, kind, w->at.next_seq, b, spans, n_spans, &data, &size,
+			     &info);
+	if (r < 0)
+		return r;
+	return append_block(w, &info, data);
+}
+
+int iot_writer_put(struct iot_writer *w, const struct iot_batch *b, const struct iot_span *spans,
+		   size_t n_spans)
+{
+	assert(!w->sealed);
+	assert(n_spans == 0 || n_spans == w->n_rings);
+
+	if (iot_batch_count(b) == 0)
+		return 0;
+	return put_batch(w, IOT_BLOCK_REQUESTS, b, spans, n_spans);
+}
+
+int iot_writer_copy(struct iot_writer *w, const struct iot_block_info *info, const void *block)
+{
+	assert(!w->sealed);
+
+	if (info->seq < w->at.next_seq)
+		return -EINVAL;
+	return append_block(w, info, block);
+}
+
+/* ---- sealing ---- */
+
+static int put_open(struct iot_writer *w, const struct iot_request *open, size_t n)
+{
+	_cleanup_(iot_batch_freep) struct iot_batch *b = NULL;
+	size_t i = 0;
+	int r;
+
+	if (n == 0)
+		return 0;
+	r = iot_batch_new((uint32_t)IOT_MIN(n, (size_t)IOT_BLOCK_RECORDS), &b);
+	if (r < 0)
+		return r;
+	while (i < n) {
+		iot_batch_clear(b);
+		while (i < n) {
+			r = iot_batch_add(b, &open[i]);
+			if (r < 0)
+				return r;
+			if (r == IOT_BATCH_FULL)
+				break;
+			i++;
+		}
+		r = put_batch(w, IOT_BLOCK_OPEN, b, NULL, 0);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void hash_freep(XXH64_state_t **hash)
+{
+	XXH64_freeState(*hash);
+}
+
+static int put_losses(struct iot_writer *w, const struct iot_loss *losses, size_t n,
+		      uint64_t *ret_hash)
+{
+	_cleanup_(hash_freep) XXH64_state_t *hash = XXH64_createState();
+	int r;
+
+	if (!hash)
+		return -ENOMEM;
+	XXH64_reset(hash, 0);
+	for (size_t i = 0; i < n;) {
+		size_t k = IOT_MIN(n - i, (size_t)LOSSES_PER_BLOCK), size;
+		struct iot_block_info info;
+		const uint8_t *data;
+
+		r = iot_block_encode_losses(w->encoder, w->at.next_seq, losses + i, k, hash, &data,
+					    &size, &info);
+		if (r < 0)
+			return r;
+		r = append_block(w, &info, data);
+		if (r < 0)
+			return r;
+		i += k;
+	}
+	*ret_hash = XXH64_digest(hash);
+	return 0;
+}
+
+/* Footer and trailer in one write: a crash between them would leave a footer nobody finds. */
+static int put_footer(struct iot_writer *w, const struct iot_footer *f, uint64_t ledger_hash)
+{
+	_cleanup_(iot_buf_done) struct iot_buf buf = {0};
+	struct iot_meta_footer meta = {
+		.footer = *f, /* borrowed */
+		.header_hash = w->header_hash,
+		.n_requests = w->at.n_requests,
+		.n_open = w->at.n_open,
+		.n_losses = w->at.n_losses,
+		.ledger_hash = ledger_hash,
+		.index = w->index,
+		.n_index = w->at.n_index,
+	};
+	uint8_t *trailer;
+	uint64_t hash;
+	size_t size;
+	int r;
+
+	r = iot_meta_footer_encode(&meta, &buf, &hash);
+	if (r < 0)
+		return r;
+	size = buf.size;
+	trailer = realloc(buf.data, size + IOT_TRAILER_BYTES);
+	if (!trailer)
+		return -ENOMEM;
+	buf.data = trailer;
+	iot_meta_trailer_encode(w->at.offset, (uint32_t)size, buf.data + size);
+	r = write_whole(w, buf.data, size + IOT_TRAILER_BYTES);
+	if (r < 0)
+		return r;
+	w->at.offset += size + IOT_TRAILER_BYTES;
+	w->footer_hash = hash;
+	return 0;
+}
+
+static int seal(struct iot_writer *w, const struct iot_footer *f)
+{
+	uint64_t ledger_hash;
+	int r;
+
+	r = put_open(w, f->open, f->n_open);
+	if (r < 0)
+		return r;
+	r = put_losses(w, f->losses, f->n_losses, &ledger_hash);
+	if (r < 0)
+		return r;
+	return put_footer(w, f, ledger_hash);
+}
+
+int iot_writer_seal(struct iot_writer *w, const struct iot_footer *f)
+{
+	struct progress before = w->at;
+	int r;
+
+	assert(!w->sealed);
+
+	r = seal(w, f);
+	if (r < 0) {
+		w->at = before;
+		(void)cut(w); /* remembered in w->torn */
+		return r;
+	}
+	w->sealed = true;
+	return 0;
+}
+
+int iot_writer_fd(const struct iot_writer *w)
+{
+	return w->fd;
+}
+
+uint64_t iot_writer_bytes(const struct iot_writer *w)
+{
+	return w->at.offset;
+}
+
+uint64_t iot_writer_records(const struct iot_writer *w)
+{
+	return w->at.n_requests;
+}
+
+uint64_t iot_writer_raw_bytes(const struct iot_writer *w)
+{
+	return w->at.raw_bytes;
+}
+
+uint64_t iot_writer_footer_hash(const struct iot_writer *w)
+{
+	return w->footer_hash;
+}
