@@ -360,6 +360,25 @@ static uint64_t watch(struct probes *p, struct ring *rings, pid_t child, uint64_
 	return epoch;
 }
 
+/* A program may exit before its last requests end: gives them two seconds. */
+static void settle(struct probes *p, struct ring *rings)
+{
+	uint64_t end = now_ns() + 2000000000ULL;
+	struct timespec nap = {.tv_nsec = 5000000};
+	struct ev_block *b = NULL;
+	size_t n = 1;
+
+	do {
+		nanosleep(&nap, NULL);
+		if (!stall)
+			drain(p, rings);
+		if (probes_in_flight(p, &b, &n) < 0)
+			return;
+		free(b);
+		b = NULL;
+	} while (n > 0 && now_ns() < end);
+}
+
 static int usage(void)
 {
 	fputs("usage: probe-smoke [--seconds N] [--fallback] [--ring-size BYTES] [--ring-cpus N] "
@@ -505,6 +524,8 @@ int main(int argc, char **argv)
 	epoch = watch(p, rings, child, seconds, flip_ms, in_flight);
 	if (in_flight)
 		print_in_flight(p);
+	else
+		settle(p, rings);
 	/* Nothing runs under the last epoch any more once the next one is active. */
 	if (probes_gate(p, false, &gate_ns) < 0 || probes_flip(p, epoch + 1) < 0)
 		complain("closing", 0, 1);
