@@ -56,7 +56,8 @@ struct worker_status {
 	char verdict[24];	   /* capture so far: "complete", "lost", "unknown" */
 };
 
-/* Opens the first segment and starts the threads; on return collection runs. */
+/* Opens the gate (its time goes into every header), then the first segment, and starts the threads;
+ * on return collection runs. On error the gate is closed again. */
 int worker_start(const struct worker_options *opts, struct worker **ret, struct iot_error *err) IOT_MUST_CHECK;
 void worker_status(struct worker *w, struct worker_status *ret);
 /* Commands: return when done or -ETIMEDOUT. reason tells the footer why. */

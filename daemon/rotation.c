@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* rotation.c - see rotation.h. */
+#include <assert.h>
+
+#include "daemon/clock.h"
+#include "daemon/crash-point.h"
+#include "daemon/rotation.h"
+
+#define FLIP_TRIES 10
+
+static void pause_ns(uint64_t ns)
+{
+	const struct timespec ts = {.tv_sec = (time_t)(ns / 1000000000ULL),
+				    .tv_nsec = (long)(ns % 1000000000ULL)};
+
+	(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ts, NULL);
+}
+
+void rotation_prepare(struct rotation *r, struct rotation_context *ctx, uint64_t epoch,
+		      uint64_t next_seq, bool final)
+{
+	r->ctx = ctx;
+	r->epoch = epoch;
+	r->next_seq = next_seq;
+	r->final = final;
+}
+
+void rotation_done(struct rotation *r)
+{
+	r->next_books = epoch_free(r->next_books);
+	r->next_writer = iot_writer_close(r->next_writer);
+	r->books = epoch_free(r->books);
+	r->writer = iot_writer_close(r->writer);
+	free(r->in_flight);
+	free(r->ledger_keys);
+	free(r->ledger_vals);
+	*r = (struct rotation){};
+}
+
+int rotation_open(struct rotation_context *ctx, uint64_t epoch, uint64_t seq, uint64_t first_ns,
+		  struct epoch **ret_books, struct iot_writer **ret_writer)
+{
+	struct iot_segment_info info;
+	struct epoch *books = NULL;
+	char name[128];
+	int r;
+
+	r = epoch_new(epoch, ctx->facts.info.n_cpus, first_ns, &books);
+	if (r < 0)
+		return r;
+	r = facts_segment(&ctx->facts, ctx->probes, ctx->names, epoch, seq, &info);
+	if (r < 0) {
+		epoch_free(books);
+		return r;
+	}
+	store_name(ctx->store, ctx->stream, seq, false, name, sizeof(name));
+	r = iot_writer_open(store_dirfd(ctx->store), name, &info, ret_writer);
+	iot_names_done(&info.devices);
+	if (r < 0) {
+		epoch_free(books);
+		return r;
+	}
+	*ret_books = books;
+	return 0;
+}
+
+static int flip(struct rotation *r, uint64_t epoch)
+{
+	int q = 0;
+
+	for (int i = 0; i < FLIP_TRIES; i++) {
+		q = probes_flip(r->ctx->probes, epoch);
+		if (q >= 0)
+			return 0;
+		pause_ns(ROTATION_SEAL_PAUSE_NS / 10);
+	}
+	return q;
+}
+
+int rotation_begin(void *arg)
+{
+	struct rotation *r = arg;
+	struct rotation_context *ctx = r->ctx;
+	int q;
+
+	if (!r->final && !r->ready) {
+		q = rotation_open(ctx, r->epoch + 1, r->next_seq, clock_now_ns(), &r->next_books,
+				  &r->next_writer);
+		if (q < 0)
+			return q;
+		r->next_opened_ns = clock_now_ns();
+		crash_point("next-open");
+		__atomic_store_n(&r->ready, true, __ATOMIC_RELEASE);
+	}
+	q = flip(r, r->final ? r->epoch : r->epoch + 1);
+	if (q < 0)
+		return q;
+	crash_point("flipped");
+	r->flipped_ns = clock_now_ns();
+	/* Without this list a hung request is not named; nothing else depends on it. */
+	if (probes_in_flight(ctx->probes, &r->in_flight, &r->n_in_flight) < 0)
+		r->n_in_flight = 0;
+	do {
+		q = probes_ledger_read(ctx->probes, (unsigned int)(r->epoch & 1), &r->ledger_keys,
+				       &r->ledger_vals, &r->n_ledger);
+		if (q < 0)
+			pause_ns(ROTATION_SEAL_PAUSE_NS);
+	} while (q == -ENOMEM || q == -EINTR || q == -EAGAIN);
+	return q;
+}
+
+static uint64_t begin_of(const struct iot_request *q)
+{
+	return q->start_ns ? q->start_ns : q->insert_ns ? q->insert_ns : q->issue_ns;
+}
+
+static int fill_open(struct rotation *r, struct iot_footer *f)
+{
+	f->open = calloc(r->n_in_flight ? r->n_in_flight : 1, sizeof(*f->open));
+	if (!f->open)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n_in_flight; i++) {
+		struct iot_request *q = &f->open[f->n_open];
+
+		decode_block_in_flight(&r->ctx->decoder, &r->in_flight[i], q);
+		/* Begun after the flip: E+1's business. */
+		if (begin_of(q) <= r->flipped_ns)
+			f->n_open++;
+	}
+	return 0;
+}
+
+static int fill_losses(struct rotation *r, struct iot_footer *f)
+{
+	size_t n = r->n_ledger + r->books->n_losses;
+
+	f->losses = calloc(n ? n : 1, sizeof(*f->losses));
+	if (!f->losses)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->n_ledger; i++)
+		decode_block_loss(&r->ctx->decoder, &r->ledger_keys[i], &r->ledger_vals[i],
+				  &f->losses[i]);
+	if (r->books->n_losses)
+		memcpy(f->losses + r->n_ledger, r->books->losses,
+		       r->books->n_losses * sizeof(*f->losses));
+	f->n_losses = n;
+	return 0;
+}
+
+static int fill_footer(struct rotation *r, struct iot_footer *f)
+{
+	struct rotation_context *ctx = r->ctx;
+	struct epoch *e = r->books;
+	const struct iot_probe *probes;
+	size_t n_probes;
+	int q;
+
+	*f = (struct iot_footer){
+		.reason = (uint8_t)r->reason,
+		.prev_footer_hash = ctx->prev_footer_hash,
+		.clocks = clock_anchors(),
+		.epoch_first_ns = e->first_ns,
+		.epoch_last_ns = e->last_ns,
+	};
+	probes = probes_table(ctx->probes, &n_probes);
+	f->probes = calloc(n_probes ? n_probes : 1, sizeof(*f->probes));
+	if (!f->probes)
+		return -ENOMEM;
+	memcpy(f->probes, probes, n_probes * sizeof(*f->probes));
+	f->n_probes = n_probes;
+	q = epoch_books(e, rotation_cells(ctx->probes, e->slot), probes, n_probes, &f->books,
+			&f->n_books);
+	if (q >= 0)
+		q = fill_losses(r, f);
+	if (q >= 0)
+		q = fill_open(r, f);
+	if (q >= 0)
+		q = names_devices_of(ctx->names, &e->devices, &f->devices);
+	if (q >= 0)
+		q = names_cgroups_of(ctx->names, &e->cgroups, &f->cgroups);
+	if (q < 0)
+		return q;
+	f->windows = IOT_TAKE_PTR(e->windows);
+	f->n_windows = e->n_windows;
+	return 0;
+}
+
+static bool may_pass(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT || error == -EIO || error == -ENOMEM ||
+	       error == -EAGAIN || error == -EINTR || error == -EROFS;
+}
+
+/* Repeats what may succeed later. Records of E+1 go on being written meanwhile. */
+static bool try_again(struct rotation_context *ctx, int error)
+{
+	uint64_t give_up_ns = __atomic_load_n(&ctx->give_up_ns, __ATOMIC_RELAXED);
+
+	__atomic_store_n(&ctx->error, error, __ATOMIC_RELAXED);
+	if (error >= 0 || !may_pass(error) || (give_up_ns && clock_now_ns() >= give_up_ns))
+		return false;
+	pause_ns(ROTATION_SEAL_PAUSE_NS);
+	return true;
+}
+
+static int seal(struct rotation *r, const struct iot_footer *f)
+{
+	struct rotation_context *ctx = r->ctx;
+	int q;
+
+	do {
+		q = iot_writer_seal(r->writer, f);
+	} while (try_again(ctx, q));
+	if (q < 0)
+		return q;
+	ctx->prev_footer_hash = iot_writer_footer_hash(r->writer);
+	do {
+		q = store_publish(ctx->store, ctx->stream, r->seq, iot_writer_fd(r->writer),
+				  __atomic_load_n(&ctx->sync, __ATOMIC_RELAXED));
+		/* Renamed by an attempt whose directory sync failed. */
+		if (q == -ENOENT)
+			q = 0;
+	} while (try_again(ctx, q));
+	return q;
+}
+
+int rotation_end(void *arg)
+{
+	struct rotation *r = arg;
+	struct rotation_context *ctx = r->ctx;
+	struct iot_footer f = {};
+	int q;
+
+	q = fill_footer(r, &f);
+	if (q >= 0) {
+		r->unbalanced = epoch_unbalanced(&f, iot_writer_records(r->writer));
+		q = seal(r, &f);
+	}
+	iot_footer_done(&f);
+	/* A file that could not be sealed stays .open: recovery says so, and what its epoch lost is
+	 * unknown then. The slot is needed for the epoch after the next either way. */
+	r->seal_error = q < 0 ? q : 0;
+	r->writer = iot_writer_close(r->writer);
+	r->books = epoch_free(r->books);
+	crash_point("before-clear");
+	if (r->final)
+		return 0;
+	do {
+		q = probes_slot_clear(ctx->probes, (unsigned int)(r->epoch & 1));
+		if (q < 0)
+			pause_ns(ROTATION_SEAL_PAUSE_NS);
+	} while (q < 0 && !__atomic_load_n(&ctx->give_up_ns, __ATOMIC_RELAXED));
+	crash_point("cleared");
+	return q;
+}

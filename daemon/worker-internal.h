@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * worker-internal.h - what the files of the worker share. Fields are grouped by owner: the worker
+ * thread alone, the lock, or set once before the threads start.
+ */
+#pragma once
+
+#include "daemon/drain.h"
+#include "daemon/rotation.h"
+#include "daemon/rotor.h"
+#include "daemon/worker.h"
+
+enum worker_phase {
+	WORKER_STEADY = 0,
+	WORKER_FLIPPING = 1, /* the rotor opens E+1 and waits for the flip */
+	WORKER_DRAINING = 2, /* the flip is over: on to the producer positions read after it */
+	WORKER_SEALING = 3,  /* the rotor seals E and clears its slot */
+};
+
+/* Waiting callers: a ticket is done when the count that was wanted has been reached. */
+struct worker_ticket {
+	uint64_t wanted;
+	uint64_t started;
+	uint64_t done;
+};
+
+struct worker {
+	/* Set before the threads start. */
+	struct probes *probes;
+	struct store *store;
+	enum iot_stream stream;
+	uint32_t n_cpus;
+	uint64_t ledger_entries;
+	pthread_t thread;
+	bool thread_running;
+	int epoll_fd;
+	int kick_fd;	  /* commands and the rotor wake the worker */
+	int attention_fd; /* the worker tells the manager */
+	bool attached[EPOCH_N_PROBES];
+
+	/* The worker thread's own. */
+	struct drain drain;
+	struct rotor rotor;
+	bool rotor_busy;
+	bool rotor_names; /* the job is a look-up of names */
+	struct rotation_context ctx;
+	struct rotation turn;
+	enum worker_phase phase;
+	unsigned int active; /* parity of the epoch that opens last */
+	uint64_t seq;	     /* newest segment opened */
+	uint64_t flip_pos[IOT_MAX_RINGS];
+	enum iot_seal_reason reason;
+	uint64_t rotate_retry_ns; /* no rotation by itself before this time */
+	uint64_t turn_ticket;	  /* rotate ticket that the turn answers, 0 = none */
+	uint64_t hold_until_ns;	  /* output failed: not before this time */
+	uint64_t hold_pause_ns;
+	bool give_up;
+	bool final_started;
+	uint64_t tick_ns;
+	struct epoch_misses misses;
+	bool slot_live[2]; /* the cells of this slot count in live sums */
+	struct epoch_totals sealed;
+	struct epoch_totals closing;
+	uint64_t missed; /* since start; IOT_COUNT_UNKNOWN is sticky */
+	uint64_t unbalanced;
+	uint64_t segments_sealed;
+	uint64_t sealed_bytes; /* files closed so far */
+	uint64_t sealed_records;
+	uint64_t progress;
+	int last_error;
+	char last_name[128]; /* of the segment sealed last */
+	int turn_result;     /* of sealing it */
+	bool ring_broken;
+	struct {
+		uint64_t devices[DRAIN_MAX_NEW_KEYS];
+		uint64_t cgroups[DRAIN_MAX_NEW_KEYS];
+		uint32_t n_devices;
+		uint32_t n_cgroups;
+		struct names *names;
+	} lookup;
+
+	/* Under the lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	struct iot_stream_config config;
+	struct worker_ticket rotate;
+	struct worker_ticket flush;
+	enum iot_seal_reason rotate_reason;
+	int rotate_result;
+	char rotate_name[128];
+	bool stop;
+	bool abandon; /* end without sealing */
+	bool dead;
+	int result;
+	struct worker_status status;
+
+	/* The worker thread's copy of what it needs from the lock, taken once a turn. */
+	struct iot_stream_config now;
+	uint64_t flush_wanted;
+	bool stopping;
+	uint64_t stop_ns;
+};
+
+/* worker-rotate.c */
+int worker_rotate_step(struct worker *w, uint64_t now_ns) IOT_MUST_CHECK;
+/* Makes what the rotor has opened known to the drain; after drain_refresh(), before drain_run(). */
+void worker_rotate_pick_up(struct worker *w);
+bool worker_rotate_finished(const struct worker *w); /* the final turn is over */
+
+/* worker-status.c */
+void worker_status_update(struct worker *w);
+/* Samples cells and missed runs; at most 100 ms apart. */
+int worker_sample(struct worker *w) IOT_MUST_CHECK;
+void worker_attention(struct worker *w);
+
+/* worker-loop.c */
+void *worker_main(void *arg);
+/* Writes both batches and gives their records back to the kernel. Positive WORKER_HELD: the output
+ * takes nothing now; the records stay in the ring and it is tried again later. */
+#define WORKER_HELD 1
+int worker_flush_batches(struct worker *w, uint64_t now_ns) IOT_MUST_CHECK;
+
+static inline struct segment_out *worker_out(struct worker *w, unsigned int parity)
+{
+	return &w->drain.outs[parity & 1];
+}

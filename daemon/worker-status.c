@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * worker-status.c - what the worker counts for others, and the sampling of what has no owner.
+ *
+ * Totals are the sealed epochs' plus the live cells of the slots in use. Between an epoch's barrier
+ * and the end of its turn its sums are kept aside, so that clearing its slot is never seen.
+ */
+#include <sys/eventfd.h>
+
+#include "daemon/clock.h"
+#include "daemon/worker-internal.h"
+
+static void add_totals(struct epoch_totals *a, const struct epoch_totals *b)
+{
+	a->seen += b->seen;
+	a->emitted += b->emitted;
+	a->filed += b->filed;
+	a->unattributed += b->unattributed;
+	a->identity_full += b->identity_full;
+}
+
+void worker_attention(struct worker *w)
+{
+	(void)eventfd_write(w->attention_fd, 1);
+}
+
+int worker_sample(struct worker *w)
+{
+	/* Misses belong to the oldest epoch that still may have programs running under it. */
+	unsigned int parity = w->phase == WORKER_FLIPPING ? (unsigned int)(w->turn.epoch & 1)
+							  : w->active;
+	struct epoch *e = worker_out(w, parity)->books;
+	uint64_t missed[EPOCH_N_PROBES], before = 0, begin_ns, end_ns;
+	int r;
+
+	/* Handed over for the last time: nothing runs any more. */
+	if (!e)
+		return 0;
+	r = epoch_sample_cells(e, rotation_cells(w->probes, e->slot), clock_now_ns);
+	if (r < 0)
+		return r;
+	begin_ns = clock_now_ns();
+	r = probes_missed(w->probes, missed);
+	end_ns = clock_now_ns();
+	for (uint32_t p = 0; p < EPOCH_N_PROBES; p++) {
+		if (!w->attached[p])
+			missed[p] = w->misses.last[p];
+		else if (r < 0)
+			missed[p] = IOT_COUNT_UNKNOWN;
+		before += e->missed[p] == IOT_COUNT_UNKNOWN ? 0 : e->missed[p];
+	}
+	r = epoch_sample_missed(e, &w->misses, missed, begin_ns, end_ns);
+	for (uint32_t p = 0; p < EPOCH_N_PROBES; p++) {
+		if (e->missed[p] == IOT_COUNT_UNKNOWN)
+			w->missed = IOT_COUNT_UNKNOWN;
+		else if (w->missed != IOT_COUNT_UNKNOWN)
+			w->missed += e->missed[p];
+	}
+	if (w->missed != IOT_COUNT_UNKNOWN)
+		w->missed -= before;
+	return r;
+}
+
+static const char *verdict(const struct worker_status *s)
+{
+	if (s->lost_unattributed || s->missed || s->books_unbalanced || s->identity_full)
+		return "unknown";
+	if (s->lost_filed || s->decode_failed || s->output_failed)
+		return "lost";
+	return "complete";
+}
+
+void worker_status_update(struct worker *w)
+{
+	struct epoch_totals t = w->sealed;
+	const struct segment_out *o = worker_out(w, w->active);
+	const struct segment_out *old = worker_out(w, w->active ^ 1);
+	struct worker_status s;
+	bool worse;
+
+	add_totals(&t, &w->closing);
+	for (unsigned int slot = 0; slot < 2; slot++) {
+		struct epoch_totals live;
+
+		if (!w->slot_live[slot])
+			continue;
+		epoch_sum_cells(rotation_cells(w->probes, slot), w->n_cpus, &live);
+		add_totals(&t, &live);
+	}
+	s = (struct worker_status){
+		.segment_seq = w->seq,
+		.records = w->sealed_records,
+		.bytes_written = w->sealed_bytes,
+		.segments_sealed = w->segments_sealed,
+		.seen = t.seen,
+		.emitted = t.emitted,
+		.lost_filed = t.filed,
+		.lost_unattributed = t.unattributed,
+		.identity_full = t.identity_full,
+		.missed = w->missed,
+		.decode_failed = w->drain.decode_failed,
+		.output_failed = w->drain.output_failed,
+		.books_unbalanced = w->unbalanced,
+		.ring_used_bytes = drain_used(&w->drain),
+		.ring_high_bytes = w->drain.ring_high_bytes,
+		.swap_out_bytes = w->drain.swap_out_bytes,
+		.swap_in_bytes = w->drain.swap_in_bytes,
+		.progress = w->progress,
+		.last_record_ns = w->drain.last_record_ns,
+		.last_error = w->last_error,
+	};
+	if (s.last_error == 0)
+		s.last_error = __atomic_load_n(&w->ctx.error, __ATOMIC_RELAXED);
+	if (o->books) {
+		s.epoch = o->books->epoch;
+		s.segment_bytes = iot_writer_bytes(o->writer);
+		s.segment_records = iot_writer_records(o->writer);
+		s.segment_open_ns = o->opened_ns;
+		s.records += s.segment_records;
+		s.bytes_written += s.segment_bytes;
+		store_name(w->store, w->stream, w->seq, false, s.segment_name,
+			   sizeof(s.segment_name));
+	}
+	if (old->books) {
+		s.records += iot_writer_records(old->writer);
+		s.bytes_written += iot_writer_bytes(old->writer);
+	}
+	snprintf(s.verdict, sizeof(s.verdict), "%s", w->ring_broken ? "unknown" : verdict(&s));
+
+	pthread_mutex_lock(&w->lock);
+	worse = strcmp(s.verdict, w->status.verdict) != 0 || s.last_error != w->status.last_error ||
+		s.books_unbalanced != w->status.books_unbalanced;
+	w->status = s;
+	pthread_mutex_unlock(&w->lock);
+	if (worse)
+		worker_attention(w);
+}
