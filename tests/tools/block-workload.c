@@ -468,6 +468,8 @@ int main(int argc, char **argv)
 	}
 	if (argc - optind < 2)
 		return usage();
+	/* Several of us may append to one file: a line is one write. */
+	setvbuf(job.out, NULL, _IOLBF, BUFSIZ);
 	prctl(PR_SET_NAME, job.comm);
 	job.device = argv[optind];
 	job.fd = open(job.device, O_RDWR | O_DIRECT | O_CLOEXEC);
