@@ -33,7 +33,12 @@ extern const char ctl_options_help[];
 /* ---- inputs.c ---- */
 
 const char *ctl_state_dir(void);
-/* argv[1..argc) or the state directory. Prints; returns a CTL_* code. */
+/* argv[1..argc) or the state directory. Negative errno. */
+int ctl_scan_try(const struct ctl *c, int argc, char **argv, struct iot_scan **ret,
+		 struct iot_error *err) IOT_MUST_CHECK;
+/* Prints why and gives the exit code. */
+int ctl_scan_failed(int r, const struct iot_error *err);
+/* Both in one. CTL_OK or a CTL_* code. */
 int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **ret) IOT_MUST_CHECK;
 
 struct iot_render;

@@ -18,23 +18,30 @@ const char *ctl_state_dir(void)
 	return dir && *dir ? dir : DEFAULT_STATE_DIR;
 }
 
-int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **ret)
+int ctl_scan_try(const struct ctl *c, int argc, char **argv, struct iot_scan **ret,
+		 struct iot_error *err)
 {
 	const char *fallback[] = {ctl_state_dir()};
-	const char *const *paths = fallback;
+
+	if (argc > 1)
+		return iot_scan_open((const char *const *)argv + 1, (size_t)argc - 1, &c->filter,
+				     ret, err);
+	return iot_scan_open(fallback, 1, &c->filter, ret, err);
+}
+
+int ctl_scan_failed(int r, const struct iot_error *err)
+{
+	return ctl_fail(r == -EACCES || r == -EPERM ? CTL_DENIED : CTL_ERROR, "%s",
+			err->text[0] ? err->text : strerror(-r));
+}
+
+int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **ret)
+{
 	struct iot_error err = {0};
-	size_t n = 1;
 	int r;
 
-	if (argc > 1) {
-		paths = (const char *const *)argv + 1;
-		n = (size_t)argc - 1;
-	}
-	r = iot_scan_open(paths, n, &c->filter, ret, &err);
-	if (r < 0)
-		return ctl_fail(r == -EACCES || r == -EPERM ? CTL_DENIED : CTL_ERROR, "%s",
-				err.text[0] ? err.text : strerror(-r));
-	return CTL_OK;
+	r = ctl_scan_try(c, argc, argv, ret, &err);
+	return r < 0 ? ctl_scan_failed(r, &err) : CTL_OK;
 }
 
 static const char *cached_name(struct ctl_naming *n, uint32_t dev)

@@ -65,16 +65,25 @@ void ctl_out_write(struct ctl_out *o, const void *data, size_t n)
 
 /* ---- files ------------------------------------------------------------------------------------- */
 
-static const char *volatile temp_to_remove;
+/* An output and its sidecar at most; set and cleared outside the handler, read in it. */
+static const char *volatile temps[4];
 
-static void remove_temp(int sig)
+static void remove_temps(int sig)
 {
-	const char *temp = temp_to_remove;
-
-	if (temp)
-		unlink(temp);
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(temps); i++)
+		if (temps[i])
+			unlink(temps[i]);
 	signal(sig, SIG_DFL);
 	raise(sig);
+}
+
+static void replace_temp(const char *from, const char *to)
+{
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(temps); i++)
+		if (temps[i] == from) {
+			temps[i] = to;
+			return;
+		}
 }
 
 int ctl_file_open(const char *path, struct ctl_file *ret)
@@ -102,9 +111,9 @@ int ctl_file_open(const char *path, struct ctl_file *ret)
 		/* mkostemps makes 0600; give what open would have given. */
 		mask = umask(0);
 		umask(mask);
-		temp_to_remove = f.temp;
-		signal(SIGINT, remove_temp);
-		signal(SIGTERM, remove_temp);
+		replace_temp(NULL, f.temp);
+		signal(SIGINT, remove_temps);
+		signal(SIGTERM, remove_temps);
 		if (fchmod(f.fd, 0666 & ~mask) < 0) {
 			r = -errno;
 			ctl_file_abort(&f);
@@ -125,9 +134,10 @@ void ctl_file_abort(struct ctl_file *f)
 	if (f->fd >= 0)
 		close(f->fd);
 	f->fd = -EBADF;
-	if (f->temp)
+	if (f->temp) {
 		unlink(f->temp);
-	temp_to_remove = NULL;
+		replace_temp(f->temp, NULL);
+	}
 	free(f->temp);
 	free(f->path);
 	f->temp = f->path = NULL;
@@ -146,7 +156,7 @@ int ctl_file_commit(struct ctl_file *f)
 		if (rename(f->temp, f->path) < 0) {
 			r = -errno;
 		} else {
-			temp_to_remove = NULL;
+			replace_temp(f->temp, NULL);
 			free(f->temp);
 			f->temp = NULL;
 		}

@@ -9,7 +9,8 @@
 #include "daemon/ctl/report-view.h"
 #include "format/block.h"
 
-/* What a report looks at; the rest of a block is not even decoded. */
+/* What a report looks at; the rest of a block is not even
+ * decoded, unless a filter asks for it. */
 #define REPORT_COLUMNS                                                                           \
 	(IOT_COLS_TIMES | IOT_COLS_OP | IOT_COLS_DEVICE | IOT_COLS_BYTES | IOT_COLS_BYTES_DONE | \
 	 IOT_COLS_STATUS | IOT_COLS_COUNTS)
@@ -194,18 +195,12 @@ int verb_report(struct ctl *c, int argc, char **argv)
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
 	_cleanup_(report_view_done) struct report_view v = {0};
 	struct iot_error err = {0};
-	uint64_t columns;
 	int r, code;
 
 	code = ctl_scan_open(c, argc, argv, &scan);
 	if (code != CTL_OK)
 		return code;
-	columns = REPORT_COLUMNS;
-	if (c->filter.pid || c->filter.comm[0])
-		columns |= IOT_COLS_CONTEXT;
-	if (c->filter.id)
-		columns |= IOT_COLS_ID;
-	iot_scan_columns(scan, columns);
+	iot_scan_columns(scan, REPORT_COLUMNS);
 	r = fill(c, scan, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * export-csv.c - comma-separated values: one header row, the fields of `cat --json` in its order.
+ *
+ * Quoting is RFC 4180's: text fields stand in double quotes, a double quote in them is doubled;
+ * rows end with a newline. An absent value is an empty field without quotes, an empty text is "".
+ * flags are joined with "|". Text is valid UTF-8: bytes that are not become the character U+00XX.
+ */
+#include "daemon/ctl/export.h"
+
+const char export_csv_header[] =
+	"id,dev,disk,part,op,flags,sector,bytes,bytes_done,error,swap,start_ns,insert_ns,issue_ns,"
+	"complete_ns,pid,tgid,comm,cgroup,ino,fsdev,origin,cpu,requeues,merges,segments,"
+	"issue_last_ns,issue_cpu,hwq,status,submitter,swap_rule,realtime_ns,capture\n";
+
+static char *put_text(char *p, const char *s, size_t len)
+{
+	char utf8[2 * IOT_RENDER_NAME_MAX], *end;
+
+	end = iot_put_utf8(utf8, s, IOT_MIN(len, IOT_RENDER_NAME_MAX));
+	*p++ = '"';
+	for (char *c = utf8; c < end; c++) {
+		if (*c == '"')
+			*p++ = '"';
+		*p++ = *c;
+	}
+	*p++ = '"';
+	return p;
+}
+
+static char *put_name(char *p, const char *name)
+{
+	return name && *name ? put_text(p, name, strlen(name)) : p;
+}
+
+/* v and the comma behind it; nothing for 0, which stands for absent in times and ids. */
+static char *put_known(char *p, uint64_t v)
+{
+	if (v)
+		p = iot_put_u64(p, v);
+	*p++ = ',';
+	return p;
+}
+
+static char *put_number(char *p, uint64_t v)
+{
+	p = iot_put_u64(p, v);
+	*p++ = ',';
+	return p;
+}
+
+static char *put_what(char *p, const struct iot_request *r, const struct iot_render *ctx)
+{
+	const char *swap = iot_swap_name(r, ctx->swap_out, ctx->swap_in);
+
+	p = put_known(p, r->id);
+	p = iot_put_devno(p, r->part);
+	*p++ = ',';
+	p = put_name(p, ctx->disk);
+	*p++ = ',';
+	p = put_name(p, r->part == r->dev ? NULL : ctx->part);
+	*p++ = ',';
+	p = iot_put_str(p, iot_op_name(r->op));
+	*p++ = ',';
+	p = iot_put_flags(p, r->flags, '|');
+	*p++ = ',';
+	if (r->sector != IOT_SECTOR_NONE)
+		p = iot_put_u64(p, r->sector);
+	*p++ = ',';
+	p = put_number(p, r->bytes);
+	p = put_number(p, r->bytes_done);
+	if (!r->status || r->error)
+		p = iot_put_i64(p, r->error);
+	*p++ = ',';
+	if (swap)
+		p = iot_put_str(p, swap);
+	*p++ = ',';
+	return p;
+}
+
+static char *put_who(char *p, const struct iot_request *r)
+{
+	if (r->submitter == IOT_SUBMITTER_NONE) {
+		p = iot_put_str(p, ",,,");
+	} else {
+		p = put_number(p, r->pid);
+		p = put_number(p, r->tgid);
+		p = put_text(p, r->comm, sizeof(r->comm));
+		*p++ = ',';
+	}
+	p = put_known(p, r->cgroup);
+	p = put_known(p, r->ino);
+	if (r->fsdev)
+		p = iot_put_devno(p, r->fsdev);
+	/* origin: not recorded by this version of the format */
+	return iot_put_str(p, ",,");
+}
+
+size_t export_csv_line(char *buf, const struct iot_request *r, const struct iot_render *ctx)
+{
+	static const char *const submitters[] = {"", "start", "insert", "issue"};
+	static const char *const rules[] = {"", "flag", "page", "partition"};
+	char *p = put_what(buf, r, ctx);
+
+	p = put_known(p, r->start_ns);
+	p = put_known(p, r->insert_ns);
+	p = put_known(p, r->issue_ns);
+	p = put_known(p, r->complete_ns);
+	p = put_who(p, r);
+	if (r->complete_ns)
+		p = iot_put_u64(p, r->complete_cpu);
+	*p++ = ',';
+	p = put_number(p, r->requeues);
+	p = put_number(p, r->merges);
+	p = put_number(p, r->segments);
+	p = put_known(p, r->issue_last_ns);
+	if (r->issue_ns)
+		p = iot_put_u64(p, r->issue_cpu);
+	*p++ = ',';
+	if (r->hwq != IOT_HWQ_NONE)
+		p = iot_put_u64(p, r->hwq);
+	*p++ = ',';
+	p = put_number(p, r->status);
+	p = iot_put_str(p,
+			r->submitter < IOT_ARRAY_SIZE(submitters) ? submitters[r->submitter] : "");
+	*p++ = ',';
+	p = iot_put_str(p, r->swap_rule < IOT_ARRAY_SIZE(rules) ? rules[r->swap_rule] : "");
+	*p++ = ',';
+	p = put_known(p, ctx->realtime_ns);
+	p = iot_put_str(p, ctx->capture);
+	*p++ = '\n';
+	return (size_t)(p - buf);
+}

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * export-loss.c - the sidecar of an export.
+ *
+ * {format, requests, filtered, record: {verdict, reasons, ...}, losses_total: {n, bytes},
+ *  losses: [{id, n, bytes, sector, first_ns, last_ns, realtime_ns, dev, disk, op, flags,
+ *  probe, cause, capture, seq}],
+ *  windows: [{kind, t0_ns, t1_ns, n, cpu, probe, capture, seq}],
+ *  and for blktrace: requests_without_start, requests_with_estimated_requeue}
+ *
+ * losses are the ledger entries that pass the filters; windows are all of them: doubt has no
+ * device. Entries are written one at a time, since a ledger may be large.
+ */
+#include <json-c/json.h>
+#include <sys/stat.h>
+
+#include "daemon/ctl/export-loss.h"
+
+static void add(struct json_object *o, const char *key, struct json_object *value)
+{
+	json_object_object_add(o, key, value);
+}
+
+static void put_json(struct ctl_out *out, struct json_object *o)
+{
+	const char *text = json_object_to_json_string_ext(
+		o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+
+	if (text)
+		ctl_out_write(out, text, strlen(text));
+	else
+		out->error = -ENOMEM;
+	json_object_put(o);
+}
+
+static void put_text(struct ctl_out *out, const char *text)
+{
+	ctl_out_write(out, text, strlen(text));
+}
+
+static void add_origin(struct json_object *o, const struct iot_segment *s)
+{
+	const struct iot_segment_info *info = iot_segment_info(s);
+	char id[CTL_HUMAN_MAX];
+
+	add(o, "capture", json_object_new_string(ctl_hex_id(info->capture_id, id)));
+	add(o, "seq", ctl_json_u64(info->seq));
+}
+
+static const char *probe_name(const struct iot_segment *s, uint16_t id)
+{
+	const struct iot_segment_info *info = iot_segment_info(s);
+
+	for (size_t i = 0; i < info->n_probes; i++)
+		if (info->probes[i].id == id)
+			return info->probes[i].name;
+	return NULL;
+}
+
+static struct json_object *loss_json(const struct iot_segment *s, const struct iot_loss *loss)
+{
+	struct json_object *o = json_object_new_object();
+	char text[512];
+
+	add(o, "id", ctl_json_id(loss->id));
+	add(o, "n", ctl_json_u64(loss->n));
+	add(o, "bytes", ctl_json_u64(loss->bytes));
+	add(o, "sector", loss->sector == IOT_SECTOR_NONE ? NULL : ctl_json_u64(loss->sector));
+	add(o, "first_ns", ctl_json_id(loss->first_ns));
+	add(o, "last_ns", ctl_json_id(loss->last_ns));
+	add(o, "realtime_ns",
+	    loss->last_ns ? ctl_json_id(iot_segment_realtime_ns(s, loss->last_ns)) : NULL);
+	*iot_put_devno(text, loss->part) = '\0';
+	add(o, "dev", json_object_new_string(text));
+	add(o, "disk", ctl_json_text(iot_dev_name(s, loss->dev, text, sizeof(text))));
+	add(o, "op", json_object_new_string(iot_op_name(loss->op)));
+	*iot_put_flags(text, loss->flags, ',') = '\0';
+	add(o, "flags", ctl_json_text(text));
+	add(o, "probe", ctl_json_text(probe_name(s, loss->probe)));
+	add(o, "cause", json_object_new_string(iot_loss_cause_name(loss->cause)));
+	add_origin(o, s);
+	return o;
+}
+
+static struct json_object *window_json(const struct iot_segment *s, const struct iot_window *w)
+{
+	struct json_object *o = json_object_new_object();
+
+	add(o, "kind", json_object_new_string(iot_window_kind_name(w->kind)));
+	add(o, "t0_ns", ctl_json_id(w->t0_ns));
+	add(o, "t1_ns", ctl_json_id(w->t1_ns));
+	add(o, "n", w->n == UINT64_MAX ? NULL : ctl_json_u64(w->n));
+	add(o, "cpu", w->cpu == UINT32_MAX ? NULL : ctl_json_u64(w->cpu));
+	add(o, "probe", w->probe ? ctl_json_text(probe_name(s, w->probe)) : NULL);
+	add_origin(o, s);
+	return o;
+}
+
+/* A ledger that cannot be read is in the verdict's reasons: the others are listed all the same. */
+static void put_losses(struct ctl_out *out, struct iot_scan *scan, const struct iot_filter *f,
+		       uint64_t *total, uint64_t *total_bytes)
+{
+	bool first = true;
+
+	put_text(out, ",\n\"losses\":[");
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		struct iot_segment *s = iot_scan_segment(scan, i);
+		_cleanup_free_ struct iot_loss *losses = NULL;
+		size_t n = 0;
+
+		if (!iot_segment_footer(s) || iot_segment_load_ledger(s, &losses, &n, NULL) < 0)
+			continue;
+		for (size_t k = 0; k < n; k++) {
+			if (!iot_filter_match_loss(f, s, &losses[k]))
+				continue;
+			put_text(out, first ? "\n" : ",\n");
+			first = false;
+			*total += losses[k].n;
+			*total_bytes += losses[k].bytes;
+			put_json(out, loss_json(s, &losses[k]));
+		}
+	}
+	put_text(out, "]");
+}
+
+static void put_windows(struct ctl_out *out, struct iot_scan *scan)
+{
+	bool first = true;
+
+	put_text(out, ",\n\"windows\":[");
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		const struct iot_segment *s = iot_scan_segment(scan, i);
+		const struct iot_footer *footer = iot_segment_footer(s);
+
+		for (size_t k = 0; footer && k < footer->n_windows; k++) {
+			put_text(out, first ? "\n" : ",\n");
+			first = false;
+			put_json(out, window_json(s, &footer->windows[k]));
+		}
+	}
+	put_text(out, "]");
+}
+
+static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *scan,
+		    const char *format, const struct export_stats *stats,
+		    const struct iot_verdict *v)
+{
+	static const struct iot_filter everything;
+	uint64_t total = 0, total_bytes = 0;
+	struct json_object *o;
+
+	put_text(out, "{\"format\":");
+	put_json(out, json_object_new_string(format));
+	put_text(out, ",\n\"requests\":");
+	put_json(out, ctl_json_u64(stats->requests));
+	put_text(out, ",\n\"filtered\":");
+	put_json(out,
+		 json_object_new_boolean(memcmp(&c->filter, &everything, sizeof(everything)) != 0));
+	if (strcmp(format, "blktrace") == 0) {
+		/* What its events say less exactly than the record. */
+		put_text(out, ",\n\"requests_without_start\":");
+		put_json(out, ctl_json_u64(stats->queue_time_unknown));
+		put_text(out, ",\n\"requests_with_estimated_requeue\":");
+		put_json(out, ctl_json_u64(stats->requeue_time_estimated));
+	}
+	put_text(out, ",\n\"record\":");
+	put_json(out, ctl_verdict_json(v));
+	put_losses(out, scan, &c->filter, &total, &total_bytes);
+	put_windows(out, scan);
+	o = json_object_new_object();
+	add(o, "n", ctl_json_u64(total));
+	add(o, "bytes", ctl_json_u64(total_bytes));
+	put_text(out, ",\n\"losses_total\":");
+	put_json(out, o);
+	put_text(out, "}\n");
+}
+
+int export_write_loss(const struct ctl *c, struct iot_scan *scan, const char *format,
+		      const char *output, const struct export_stats *stats,
+		      const struct iot_verdict *v, struct iot_error *err)
+{
+	_cleanup_free_ char *path = NULL;
+	struct ctl_file file;
+	struct ctl_out out;
+	struct stat st;
+	int r;
+
+	if (stat(output, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
+		if (v->code != IOT_VERDICT_COMPLETE)
+			ctl_verdict_print(stderr, v, iot_scan_n_segments(scan),
+					  "iotracectl: ", false);
+		return 0;
+	}
+	if (asprintf(&path, "%s.loss.json", output) < 0)
+		return -ENOMEM;
+	r = ctl_file_open(path, &file);
+	if (r < 0)
+		return iot_error_set(err, r, "%s: %s", path, strerror(-r));
+	r = ctl_out_init(&out, file.fd);
+	if (r == 0) {
+		put_all(&out, c, scan, format, stats, v);
+		r = ctl_out_flush(&out);
+		ctl_out_done(&out);
+	}
+	if (r < 0)
+		ctl_file_abort(&file);
+	else
+		r = ctl_file_commit(&file);
+	return r < 0 ? iot_error_set(err, r, "cannot write %s: %s", path, strerror(-r)) : 0;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * export.h - formats of other tools. A new format that is lines is one file with a header line and
+ * a render function (export-csv.c) and one row in verb-export.c; one that is not has a function
+ * that writes a directory (export-blktrace.c).
+ *
+ * Every export says what is missing: a sidecar <output>.loss.json appears with (in fact just
+ * before) the output; on stdout the verdict goes to stderr.
+ */
+#pragma once
+
+#include "daemon/ctl/ctl-util.h"
+#include "format/render.h"
+
+/* At most IOT_RENDER_MAX bytes, newline included. */
+typedef size_t export_line_fn(char *buf, const struct iot_request *r, const struct iot_render *ctx);
+
+extern const char export_csv_header[];
+export_line_fn export_csv_line;
+export_line_fn export_jsonl_line;
+
+/* What was written, for the sidecar. */
+struct export_stats {
+	uint64_t requests;
+	uint64_t queue_time_unknown; /* blktrace: no Q could be made */
+	uint64_t requeue_time_estimated;
+};
+
+/*
+ * Writes per-CPU files of every device into the new directory dir. note: one line for the trace
+ * itself (the verdict). Negative errno with err.
+ */
+int export_blktrace(struct iot_scan *scan, const char *dir, const char *note,
+		    struct export_stats *ret, struct iot_error *err) IOT_MUST_CHECK;
+
+/* ---- blktrace-events.c: pure ---- */
+
+/* An event on its way into a per-CPU file; 48 bytes, so that a sort moves little. */
+struct bt_event {
+	uint64_t time_ns;
+	uint64_t sector;
+	uint32_t device; /* index in the exporter's table */
+	uint32_t cpu;
+	uint32_t action;
+	uint32_t pid;
+	uint32_t bytes;
+	uint32_t order; /* among events of one time */
+	uint16_t error;
+};
+#define BT_MAX_CPUS 8192U /* what EV_ID allows; anything above comes from a damaged record */
+#define BT_MAX_EVENTS 7U
+
+/* Q G I D R D C as far as their times are known. order is left alone. Returns their number. */
+size_t bt_translate(const struct iot_request *r, uint32_t device, uint64_t offset_ns,
+		    struct bt_event out[BT_MAX_EVENTS]);
+/* The upper half of blktrace's action: BLK_TC_* of an operation and its flags. */
+uint32_t bt_category(unsigned int op, uint32_t flags);
+
+/* ---- blktrace-sort.c: any number of events by (device, cpu, time), in bounded memory ---- */
+
+struct bt_sort;
+/* Spills into unlinked files below dirfd. max_events: held in memory at once. */
+int bt_sort_new(int dirfd, size_t max_events, struct bt_sort **ret) IOT_MUST_CHECK;
+struct bt_sort *bt_sort_free(struct bt_sort *s);
+int bt_sort_add(struct bt_sort *s, const struct bt_event *e) IOT_MUST_CHECK;
+/* After the last add, before the first next. */
+int bt_sort_finish(struct bt_sort *s) IOT_MUST_CHECK;
+/* Positive 1 at the end. */
+#define BT_SORT_END 1
+int bt_sort_next(struct bt_sort *s, struct bt_event *ret) IOT_MUST_CHECK;
+
+static inline void bt_sort_freep(struct bt_sort **s)
+{
+	*s = bt_sort_free(*s);
+}

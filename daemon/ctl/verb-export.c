@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * verb-export.c - requests in the formats of other tools, and never without what is missing.
+ *
+ * Output files appear whole or not at all: written beside their place, renamed at the end, the
+ * sidecar <output>.loss.json first, so that no export is ever seen without it. Line formats may go
+ * to stdout (the verdict then goes to stderr); blktrace needs --output=DIR, which must not exist
+ * or be empty. --strict writes nothing unless everything was recomputed and is complete.
+ */
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include "daemon/ctl/export-loss.h"
+#include "daemon/ctl/export.h"
+
+struct format {
+	const char *name;
+	const char *header;   /* first line, or NULL */
+	export_line_fn *line; /* NULL: writes a directory */
+};
+
+static const struct format formats[] = {
+	{"csv", export_csv_header, export_csv_line},
+	{"jsonl", NULL, export_jsonl_line},
+	{"blktrace", NULL, NULL},
+};
+
+static const struct format *find_format(const char *name)
+{
+	const char *names[IOT_ARRAY_SIZE(formats)], *hint;
+
+	if (!name) {
+		ctl_fail(CTL_USAGE, "export needs --format=csv, jsonl or blktrace");
+		return NULL;
+	}
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(formats); i++) {
+		if (strcmp(name, formats[i].name) == 0)
+			return &formats[i];
+		names[i] = formats[i].name;
+	}
+	hint = ctl_suggest(name, names, IOT_ARRAY_SIZE(names));
+	if (hint)
+		ctl_fail(CTL_USAGE, "no format '%s'; did you mean '%s'?", name, hint);
+	else
+		ctl_fail(CTL_USAGE, "no format '%s'; there are csv, jsonl and blktrace", name);
+	return NULL;
+}
+
+static int fail_errno(int r, const struct iot_error *err, const char *what)
+{
+	if (err && err->text[0])
+		return ctl_fail(CTL_ERROR, "%s", err->text);
+	return ctl_fail(CTL_ERROR, "%s: %s", what, strerror(-r));
+}
+
+/* ---- lines ------------------------------------------------------------------------------------- */
+
+/* Every request into out. Output errors stay in out; the result is about reading. */
+static int copy_lines(struct iot_scan *scan, const struct format *format, struct ctl_out *out,
+		      struct export_stats *stats, struct iot_error *err)
+{
+	struct iot_render render = {0};
+	struct ctl_naming naming = {.render = &render};
+	struct iot_request req;
+	struct iot_segment *s;
+	int r;
+
+	if (format->header)
+		ctl_out_write(out, format->header, strlen(format->header));
+	while (!out->error && (r = iot_scan_next(scan, &req, &s, err)) != IOT_READ_END) {
+		if (r < 0)
+			return r;
+		ctl_naming_set(&naming, s, &req);
+		ctl_out_take(out, format->line(ctl_out_room(out, IOT_RENDER_MAX), &req, &render));
+		stats->requests++;
+	}
+	return 0;
+}
+
+static int export_stdout(struct iot_scan *scan, const struct format *format)
+{
+	struct export_stats stats = {0};
+	struct iot_error err = {0};
+	struct iot_verdict v;
+	struct ctl_out out;
+	int r, w;
+
+	r = ctl_out_init(&out, STDOUT_FILENO);
+	if (r < 0)
+		return fail_errno(r, NULL, "output");
+	r = copy_lines(scan, format, &out, &stats, &err);
+	w = ctl_out_flush(&out);
+	ctl_out_done(&out);
+	if (r < 0)
+		return fail_errno(r, &err, "input");
+	if (w < 0)
+		return ctl_output_result(w, "output");
+	r = iot_scan_verdict(scan, false, &v, &err);
+	if (r < 0)
+		return fail_errno(r, &err, "input");
+	if (v.code != IOT_VERDICT_COMPLETE)
+		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan), "iotracectl: ", false);
+	return ctl_damage_code(v.code);
+}
+
+static int export_file(const struct ctl *c, struct iot_scan *scan, const struct format *format,
+		       const char *output)
+{
+	struct export_stats stats = {0};
+	struct iot_error err = {0};
+	struct iot_verdict v;
+	struct ctl_file file;
+	struct ctl_out out;
+	int r, w;
+
+	r = ctl_file_open(output, &file);
+	if (r < 0)
+		return fail_errno(r, NULL, output);
+	r = ctl_out_init(&out, file.fd);
+	if (r < 0) {
+		ctl_file_abort(&file);
+		return fail_errno(r, NULL, output);
+	}
+	r = copy_lines(scan, format, &out, &stats, &err);
+	w = ctl_out_flush(&out);
+	ctl_out_done(&out);
+	if (r == 0)
+		r = iot_scan_verdict(scan, false, &v, &err);
+	if (r == 0 && w == 0)
+		r = export_write_loss(c, scan, format->name, output, &stats, &v, &err);
+	if (r < 0 || w < 0) {
+		ctl_file_abort(&file);
+		return r < 0 ? fail_errno(r, &err, output) : ctl_output_result(w, output);
+	}
+	r = ctl_file_commit(&file);
+	return r < 0 ? ctl_output_result(r, output) : ctl_damage_code(v.code);
+}
+
+/* ---- directories ------------------------------------------------------------------------------- */
+
+/* Only our own flat temporary directory. */
+static void remove_directory(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+/* rename(2) replaces an empty directory and refuses one with files: no older export is mixed in. */
+static int check_target(const char *path)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct dirent *e;
+	bool empty = true;
+	DIR *dir;
+
+	if (fd < 0)
+		return errno == ENOENT ? 0 : -errno;
+	dir = fdopendir(fd);
+	if (!dir)
+		return -errno;
+	fd = -EBADF;
+	while ((e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			empty = false;
+	closedir(dir);
+	return empty ? 0 : -ENOTEMPTY;
+}
+
+static int make_temp_directory(const char *path, char **ret)
+{
+	_cleanup_free_ char *temp = NULL;
+	mode_t mask = umask(0);
+
+	umask(mask);
+	if (asprintf(&temp, "%s.tmp-XXXXXX", path) < 0)
+		return -ENOMEM;
+	if (!mkdtemp(temp))
+		return -errno;
+	if (chmod(temp, 0777 & ~mask) < 0) {
+		int r = -errno;
+
+		rmdir(temp);
+		return r;
+	}
+	*ret = IOT_TAKE_PTR(temp);
+	return 0;
+}
+
+static int export_directory(const struct ctl *c, struct iot_scan *scan, const struct format *format,
+			    const char *output)
+{
+	_cleanup_free_ char *temp = NULL;
+	struct export_stats stats = {0};
+	struct iot_error err = {0};
+	struct iot_verdict v;
+	char note[128];
+	int r;
+
+	r = check_target(output);
+	if (r < 0)
+		return fail_errno(r, NULL, output);
+	r = iot_scan_verdict(scan, false, &v, &err);
+	if (r < 0)
+		return fail_errno(r, &err, "input");
+	snprintf(note, sizeof(note), "iotraced %s: record %s, %llu lost", IOTRACED_VERSION,
+		 iot_verdict_name(v.code), (unsigned long long)v.n_lost);
+	r = make_temp_directory(output, &temp);
+	if (r < 0)
+		return fail_errno(r, NULL, output);
+	r = export_blktrace(scan, temp, note, &stats, &err);
+	/* Again: reading may have met damage that the footers do not show. */
+	if (r == 0)
+		r = iot_scan_verdict(scan, false, &v, &err);
+	if (r == 0)
+		r = export_write_loss(c, scan, format->name, output, &stats, &v, &err);
+	if (r == 0 && rename(temp, output) < 0)
+		r = -errno;
+	if (r < 0) {
+		remove_directory(temp);
+		return fail_errno(r, &err, output);
+	}
+	return ctl_damage_code(v.code);
+}
+
+/* ---- the verb ---------------------------------------------------------------------------------- */
+
+static int check_strict(struct iot_scan *scan)
+{
+	struct iot_error err = {0};
+	struct iot_verdict v;
+	int r;
+
+	r = iot_scan_verdict(scan, true, &v, &err);
+	if (r < 0)
+		return fail_errno(r, &err, "input");
+	if (v.code == IOT_VERDICT_COMPLETE)
+		return CTL_OK;
+	ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan), "iotracectl: ", false);
+	return ctl_fail(CTL_ERROR, "nothing exported: --strict, and the record is not complete");
+}
+
+int verb_export(struct ctl *c, int argc, char **argv)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	const struct format *format = find_format(c->format);
+	_cleanup_free_ char *output = NULL;
+	int code;
+
+	if (!format)
+		return CTL_USAGE;
+	if (!format->line && (!c->output || strcmp(c->output, "-") == 0))
+		return ctl_fail(CTL_USAGE,
+				"--format=%s writes several files: name a directory with --output",
+				format->name);
+	if (c->output && strcmp(c->output, "-") != 0) {
+		size_t len = strlen(c->output);
+
+		/* "dir/" and "dir" are one place, and have one sidecar. */
+		while (len > 1 && c->output[len - 1] == '/')
+			len--;
+		output = strndup(c->output, len);
+		if (!output || !len)
+			return ctl_fail(CTL_USAGE, "--output: empty");
+	}
+	code = ctl_scan_open(c, argc, argv, &scan);
+	if (code != CTL_OK)
+		return code;
+	iot_scan_columns(scan, IOT_COLS_ALL);
+	if (c->strict) {
+		code = check_strict(scan);
+		if (code != CTL_OK)
+			return code;
+	}
+	if (!format->line)
+		return export_directory(c, scan, format, output);
+	return output ? export_file(c, scan, format, output) : export_stdout(scan, format);
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * verb-segments.c - what files there are, and what each says of itself. Cheap: footers are read,
+ * blocks are not (verify does that), except the headers of blocks where there is no footer yet.
+ *
+ * state is sealed, open (*.open: still written, or left behind by a crash) or torn. --json: an
+ * array of {path, name, stream, host, kernel, capture, seq, epoch, state, reason, first_ns,
+ * last_ns (wall clock), records, in_flight, ledger_entries, bytes, bytes_per_record, verdict,
+ * reasons[]}.
+ */
+#include <json-c/json.h>
+
+#include "daemon/ctl/ctl-util.h"
+
+struct row {
+	struct iot_segment *s;
+	const struct iot_segment_info *info;
+	const struct iot_footer *footer;
+	const char *name;
+	const char *state;
+	uint64_t first_ns;
+	uint64_t last_ns;
+	uint64_t records;
+	struct iot_verdict verdict;
+};
+
+/* Without a footer, the headers of the blocks say how much there is. */
+static void count_blocks(struct row *row)
+{
+	struct iot_block_info block;
+	uint64_t last = 0;
+	int r;
+
+	iot_segment_rewind(row->s);
+	for (;;) {
+		r = iot_segment_next_block(row->s, &block, NULL);
+		if (r < 0 || r == IOT_READ_END)
+			break;
+		if (r == IOT_READ_GAP || block.kind != IOT_BLOCK_REQUESTS)
+			continue;
+		row->records += block.count;
+		last = IOT_MAX(last, block.last_ns);
+	}
+	iot_segment_rewind(row->s);
+	row->last_ns = last ? iot_segment_realtime_ns(row->s, last) : row->first_ns;
+}
+
+static void fill_row(struct row *row, struct iot_segment *s)
+{
+	const char *path = iot_segment_path(s), *slash = strrchr(path, '/');
+	const char *dot = strrchr(path, '.');
+
+	*row = (struct row){.s = s, .info = iot_segment_info(s), .footer = iot_segment_footer(s)};
+	row->name = slash ? slash + 1 : path;
+	row->first_ns = iot_segment_realtime_ns(s, row->info->clocks.monotonic_ns);
+	if (row->footer) {
+		row->state = "sealed";
+		if (row->footer->epoch_first_ns)
+			row->first_ns = iot_segment_realtime_ns(s, row->footer->epoch_first_ns);
+		row->last_ns = iot_segment_realtime_ns(
+			s, row->footer->epoch_last_ns ? row->footer->epoch_last_ns
+						      : row->footer->clocks.monotonic_ns);
+		row->records = iot_segment_declared(s, IOT_BLOCK_REQUESTS);
+	} else {
+		row->state = dot && strcmp(dot, ".open") == 0 ? "open" : "torn";
+		count_blocks(row);
+	}
+	iot_verdict_footer(row->info, row->footer, &row->verdict);
+}
+
+static struct json_object *row_json(const struct row *row)
+{
+	struct json_object *o = json_object_new_object(), *reasons = json_object_new_array();
+	char id[CTL_HUMAN_MAX];
+
+	json_object_object_add(o, "path", ctl_json_text(iot_segment_path(row->s)));
+	json_object_object_add(o, "name", ctl_json_text(row->name));
+	json_object_object_add(o, "stream",
+			       json_object_new_string(iot_stream_name(row->info->stream)));
+	json_object_object_add(o, "host", ctl_json_text(row->info->host));
+	json_object_object_add(o, "kernel", ctl_json_text(row->info->kernel));
+	json_object_object_add(o, "capture",
+			       json_object_new_string(ctl_hex_id(row->info->capture_id, id)));
+	json_object_object_add(o, "seq", ctl_json_u64(row->info->seq));
+	json_object_object_add(o, "epoch", ctl_json_u64(row->info->epoch));
+	json_object_object_add(o, "state", json_object_new_string(row->state));
+	json_object_object_add(
+		o, "reason",
+		row->footer ? json_object_new_string(iot_seal_reason_name(row->footer->reason))
+			    : NULL);
+	json_object_object_add(o, "first_ns", ctl_json_id(row->first_ns));
+	json_object_object_add(o, "last_ns", ctl_json_id(row->last_ns));
+	json_object_object_add(o, "records", ctl_json_u64(row->records));
+	json_object_object_add(
+		o, "in_flight",
+		row->footer ? ctl_json_u64(iot_segment_declared(row->s, IOT_BLOCK_OPEN)) : NULL);
+	json_object_object_add(
+		o, "ledger_entries",
+		row->footer ? ctl_json_u64(iot_segment_declared(row->s, IOT_BLOCK_LEDGER)) : NULL);
+	json_object_object_add(o, "bytes", ctl_json_u64(iot_segment_size(row->s)));
+	json_object_object_add(o, "bytes_per_record",
+			       row->records
+				       ? json_object_new_double((double)iot_segment_size(row->s) /
+								(double)row->records)
+				       : NULL);
+	json_object_object_add(o, "verdict",
+			       json_object_new_string(iot_verdict_name(row->verdict.code)));
+	for (size_t i = 0; i < row->verdict.n_reasons; i++)
+		json_object_array_add(reasons, ctl_json_text(row->verdict.reasons[i]));
+	json_object_object_add(o, "reasons", reasons);
+	return o;
+}
+
+static void row_cells(struct ctl_table *t, const struct row *row)
+{
+	char buf[CTL_HUMAN_MAX], name[512];
+
+	ctl_table_cell(t, "%s", ctl_printable(row->name, name, sizeof(name)));
+	ctl_table_cell(t, "%s", iot_stream_name(row->info->stream));
+	ctl_table_cell(t, "%llu", (unsigned long long)row->info->seq);
+	ctl_table_cell(t, "%llu", (unsigned long long)row->info->epoch);
+	ctl_table_cell(t, "%s", row->state);
+	ctl_table_cell(t, "%s", ctl_human_time(row->first_ns, buf));
+	ctl_table_cell(t, "%s", ctl_human_time(row->last_ns, buf));
+	ctl_table_cell(t, "%s", ctl_human_count(row->records, buf));
+	ctl_table_cell(t, "%s", ctl_human_size(iot_segment_size(row->s), buf));
+	if (row->records)
+		ctl_table_cell(t, "%.1f", (double)iot_segment_size(row->s) / (double)row->records);
+	else
+		ctl_table_cell(t, "-");
+	ctl_table_cell(t, "%s", row->footer ? iot_seal_reason_name(row->footer->reason) : "-");
+	ctl_table_cell(t, "%s", iot_verdict_name(row->verdict.code));
+}
+
+static bool wanted(const struct iot_filter *f, const struct row *row)
+{
+	return (!f->since_ns || row->last_ns >= f->since_ns) &&
+	       (!f->until_ns || row->first_ns <= f->until_ns);
+}
+
+static int list(const struct ctl *c, struct iot_scan *scan)
+{
+	static const char *const columns[] = {
+		"NAME",	    "STREAM", ">SEQ",	   ">EPOCH", "STATE",	"FROM", "TO",
+		">RECORDS", ">SIZE",  ">B/RECORD", "REASON", "VERDICT", NULL};
+	_cleanup_(ctl_table_freep) struct ctl_table *t = NULL;
+	struct json_object *rows = NULL;
+	struct row row;
+
+	if (c->json)
+		rows = json_object_new_array();
+	else
+		t = ctl_table_new(columns);
+	if (!rows && !t)
+		return ctl_fail(CTL_ERROR, "out of memory");
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		fill_row(&row, iot_scan_segment(scan, i));
+		if (!wanted(&c->filter, &row))
+			continue;
+		if (rows)
+			json_object_array_add(rows, row_json(&row));
+		else
+			row_cells(t, &row);
+	}
+	if (rows)
+		return ctl_json_print(rows);
+	ctl_pager_open(c);
+	if (ctl_table_print(t, stdout, ctl_color_enabled(c)) < 0)
+		return ctl_fail(CTL_ERROR, "out of memory");
+	ctl_pager_close();
+	return CTL_OK;
+}
+
+int verb_segments(struct ctl *c, int argc, char **argv)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	struct iot_error err = {0};
+	struct iot_verdict v;
+	int r, code;
+
+	code = ctl_scan_open(c, argc, argv, &scan);
+	if (code != CTL_OK)
+		return code;
+	code = list(c, scan);
+	if (code != CTL_OK)
+		return code;
+	/* Files that are no segments any more are in no row: they are named here. */
+	r = iot_scan_verdict(scan, false, &v, &err);
+	if (r < 0)
+		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	if (v.code >= IOT_VERDICT_CORRUPT)
+		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan), "iotracectl: ", false);
+	return ctl_damage_code(v.code);
+}
