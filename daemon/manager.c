@@ -3,10 +3,10 @@
  * manager.c - start, run, stop. See manager.h.
  *
  * Start: the control socket first (whether another daemon lives is known before anything is
- * collected), then the worker with its first segment, then the gate, so that the capture has one
- * first instant; READY comes after that. Stop is the reverse and asynchronous: gate closed, probes
- * detached, and the worker's drain and seal as a job, while the loop goes on to answer, to ask the
- * service manager for time and to feed the watchdog.
+ * collected), then the worker, which opens the gate and its first segment; READY comes after that.
+ * Stop is the reverse and asynchronous: gate closed, probes detached, and the worker's drain and seal
+ * as a job, while the loop goes on to answer, to ask the service manager for time and to feed the
+ * watchdog.
  */
 #include "daemon/manager-private.h"
 
@@ -258,11 +258,12 @@ static int start_stream(struct manager *m, struct manager_stream *s, struct iot_
 			       ? EX_IOERR
 			       : EX_OSERR;
 	}
+	/* The gate is open: the worker opened it just before its first segment. */
+	if (m->gate_ns == 0)
+		m->gate_ns = manager_now_ns();
 	s->progress_ns = manager_now_ns();
 	r = sd_event_add_io(m->event, &s->attention, worker_event_fd(s->worker), EPOLLIN,
 			    on_attention, m);
-	if (r >= 0)
-		r = probes_gate(s->probes, true, &m->gate_ns);
 	if (r < 0) {
 		iot_error_set(err, r, "%s: %s", iot_stream_name(s->id), strerror(-r));
 		return EX_OSERR;

@@ -29,7 +29,7 @@ int manager_load_config(const struct args *args, struct iot_config **ret,
 /* SIGTERM, SIGINT and SIGHUP must be blocked in every thread already. */
 int manager_new(const struct manager_options *opts, struct manager **ret,
 		struct iot_error *err) IOT_MUST_CHECK;
-/* Control socket, worker, gate, timers, READY. Returns 0 or an exit code (sysexits) with err. */
+/* Control socket, worker, timers, READY. Returns 0 or an exit code (sysexits) with err. */
 int manager_start(struct manager *m, struct iot_error *err) IOT_MUST_CHECK;
 /* Until everything is sealed; the exit code. */
 int manager_run(struct manager *m) IOT_MUST_CHECK;
