@@ -64,7 +64,7 @@ static int open_first(struct worker *w, const struct worker_options *opts, struc
 	struct rotation_context *ctx = &w->ctx;
 	struct iot_writer *writer = NULL;
 	struct epoch *books = NULL;
-	uint64_t first_ns = clock_now_ns(), attach_ns, pos[IOT_MAX_RINGS];
+	uint64_t attach_ns, pos[IOT_MAX_RINGS];
 	int r;
 
 	ctx->probes = w->probes;
@@ -78,7 +78,7 @@ static int open_first(struct worker *w, const struct worker_options *opts, struc
 	names_scan_devices(ctx->names);
 
 	/* From here on records exist; the ring holds them until there is a file. */
-	w->misses.begin_ns = first_ns;
+	w->misses.begin_ns = clock_now_ns();
 	r = probes_missed(w->probes, w->misses.last);
 	if (r < 0)
 		return iot_error_set(err, r, "reading the programs' missed runs: %s", strerror(-r));
@@ -92,12 +92,12 @@ static int open_first(struct worker *w, const struct worker_options *opts, struc
 			  &ctx->facts, err);
 	if (r < 0)
 		return r;
-	r = rotation_open(ctx, 1, 1, first_ns, &books, &writer);
+	r = rotation_open(ctx, 1, 1, attach_ns, &books, &writer);
 	if (r < 0)
 		return iot_error_set(err, r, "%s: cannot create a segment: %s",
 				     store_path(w->store), strerror(-r));
 	drain_positions(&w->drain, pos);
-	segment_out_begin(worker_out(w, 1), books, writer, 1, pos, first_ns);
+	segment_out_begin(worker_out(w, 1), books, writer, 1, pos, attach_ns);
 	w->seq = 1;
 	w->active = 1;
 	w->slot_live[1] = true;
