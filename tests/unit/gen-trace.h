@@ -36,7 +36,7 @@ struct gen {
 	uint64_t next_id[8];
 	uint64_t next_sector[8];
 	struct gen_slot slots[GEN_JOBS][GEN_DEPTH];
-	unsigned int oldest[GEN_JOBS];
+	uint8_t queue[GEN_JOBS][GEN_DEPTH]; /* slots, oldest first */
 	unsigned int job;
 	unsigned int burst;
 };
@@ -69,7 +69,8 @@ static inline void gen_init(struct gen *g, enum gen_kind kind, uint64_t seed)
 	*g = (struct gen){.kind = kind, .state = seed, .now_ns = 86400ULL * 1000000000};
 	for (unsigned int j = 0; j < GEN_JOBS; j++) {
 		for (unsigned int i = 0; i < GEN_DEPTH; i++) {
-			g->slots[j][i].start_ns = g->now_ns + gen_below(g, 60000);
+			g->queue[j][i] = (uint8_t)i;
+			g->slots[j][i].start_ns = g->now_ns - 60000 + i * 3700;
 			g->slots[j][i].id = ++g->next_id[j] << 13 | j;
 			g->slots[j][i].sector = kind == GEN_SEQUENTIAL
 							? (g->next_sector[j] += 128)
@@ -83,6 +84,7 @@ static inline void gen_fio(struct gen *g, struct iot_request *r)
 	bool sequential = g->kind == GEN_SEQUENTIAL;
 	struct gen_slot *s;
 	unsigned int i;
+	uint8_t slot;
 
 	/* Completions come in bursts per CPU and mostly, not always, oldest first. */
 	if (g->burst == 0) {
@@ -92,12 +94,11 @@ static inline void gen_fio(struct gen *g, struct iot_request *r)
 	}
 	g->burst--;
 	g->now_ns += gen_time(g, sequential ? 21000 : 3600);
-	i = g->oldest[g->job];
-	if (gen_below(g, 8) == 0)
-		i = (i + (unsigned int)gen_below(g, 4)) % GEN_DEPTH;
-	else
-		g->oldest[g->job] = (i + 1) % GEN_DEPTH;
-	s = &g->slots[g->job][i];
+	i = gen_below(g, 16) ? 0 : (unsigned int)gen_below(g, 4);
+	slot = g->queue[g->job][i];
+	memmove(&g->queue[g->job][i], &g->queue[g->job][i + 1], GEN_DEPTH - 1 - i);
+	g->queue[g->job][GEN_DEPTH - 1] = slot;
+	s = &g->slots[g->job][slot];
 	*r = (struct iot_request){
 		.id = s->id,
 		.start_ns = s->start_ns,
