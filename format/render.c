@@ -80,12 +80,14 @@ static char *put_scaled(char *p, uint64_t v, uint64_t unit)
 	p = iot_put_u64(p, whole);
 	if (whole >= 100 || rest == 0)
 		return p;
-	/* rest < unit <= 2^60: split the multiplication so that it cannot overflow. */
+	/* Units are at most 10^9, or powers of two: halve those until rest * 100 cannot overflow. */
+	for (; unit >> 40; unit >>= 10)
+		rest >>= 10;
 	if (whole >= 10) {
 		*p++ = '.';
-		*p++ = (char)('0' + IOT_MIN(rest / (unit / 10), 9U));
+		*p++ = (char)('0' + rest * 10 / unit);
 	} else {
-		uint64_t hundredths = IOT_MIN(rest / (unit / 100), 99U);
+		uint64_t hundredths = rest * 100 / unit;
 
 		*p++ = '.';
 		memcpy(p, two_digits + 2 * hundredths, 2);
@@ -480,7 +482,8 @@ static char *put_device(char *p, const struct iot_request *r, const struct iot_r
 
 static char *put_status(char *p, const struct iot_request *r)
 {
-	const char *name = r->error ? strerrorname_np(-r->error) : NULL;
+	/* Whatever a damaged record says: negating INT32_MIN is undefined. */
+	const char *name = r->error < 0 && r->error > -4096 ? strerrorname_np(-r->error) : NULL;
 
 	if (name)
 		return iot_put_str(p, name);

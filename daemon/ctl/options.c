@@ -82,26 +82,29 @@ static const struct option long_options[] = {
 
 /* ---- suggestions ------------------------------------------------------------------------------- */
 
+/* Letters to insert, drop or change; two swapped neighbours count as one. */
 static size_t edit_distance(const char *a, const char *b)
 {
-	size_t row[65], n = strlen(b);
+	size_t rows[3][33], n = strlen(b), i;
 
-	if (n >= IOT_ARRAY_SIZE(row))
+	if (n >= IOT_ARRAY_SIZE(rows[0]))
 		return SIZE_MAX;
 	for (size_t j = 0; j <= n; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t diagonal = row[0];
+		rows[0][j] = j;
+	for (i = 1; a[i - 1]; i++) {
+		size_t *row = rows[i % 3];
+		const size_t *up = rows[(i - 1) % 3], *up2 = rows[(i + 1) % 3];
 
 		row[0] = i;
 		for (size_t j = 1; j <= n; j++) {
-			size_t change = diagonal + (a[i - 1] != b[j - 1]);
+			size_t change = up[j - 1] + (a[i - 1] != b[j - 1]);
 
-			diagonal = row[j];
-			row[j] = IOT_MIN(change, IOT_MIN(row[j], row[j - 1]) + 1);
+			row[j] = IOT_MIN(change, IOT_MIN(up[j], row[j - 1]) + 1);
+			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+				row[j] = IOT_MIN(row[j], up2[j - 2] + 1);
 		}
 	}
-	return row[n];
+	return rows[(i - 1) % 3][n];
 }
 
 const char *ctl_suggest(const char *word, const char *const *candidates, size_t n)
