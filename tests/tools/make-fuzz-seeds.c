@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * make-fuzz-seeds.c - writes the seeds of fuzz-block and fuzz-meta: `make-fuzz-seeds tests/fuzz/seeds`.
+ *
+ * Run again after a change of the format; the seeds are small and checked in. What a seed's first
+ * bytes mean is said in the fuzz targets.
+ */
+#include "format/block.h"
+#include "format/meta.h"
+#include "tests/unit/gen-trace.h"
+
+#include <fcntl.h>
+#include <lz4frame.h>
+
+static const char *dir;
+
+static void must(int r, const char *what)
+{
+	if (r == 0)
+		return;
+	fprintf(stderr, "make-fuzz-seeds: %s: %s\n", what, strerror(-r));
+	exit(1);
+}
+
+static void put(const char *name, const void *head, size_t head_size, const void *data, size_t size)
+{
+	_cleanup_close_ int fd = -EBADF;
+	char path[4096];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	must(fd < 0 ? -errno : 0, path);
+	must(iot_write_all(fd, head, head_size), path);
+	must(iot_write_all(fd, data, size), path);
+}
+
+/* The head of a seed whose rest is the content of a data frame: see fuzz-block.c. */
+struct content_head {
+	uint8_t mode;
+	uint8_t kind;
+	uint16_t row_size;
+	uint32_t count;
+	uint64_t first_ns, last_ns, first_id, last_id;
+	uint64_t columns;
+};
+
+static void put_block(const char *name, const uint8_t *block, size_t size,
+		      const struct iot_block_info *info)
+{
+	struct content_head head = {
+		.mode = 1,
+		.kind = info->kind,
+		.row_size = info->row_size,
+		.count = info->count,
+		.first_ns = info->first_ns,
+		.last_ns = info->last_ns,
+		.first_id = info->first_id,
+		.last_id = info->last_id,
+		.columns = UINT64_MAX,
+	};
+	size_t in = info->data_size, out = info->raw_bytes;
+	uint8_t *content = malloc(out);
+	LZ4F_dctx *lz4;
+	char file[256];
+
+	if (!content || LZ4F_isError(LZ4F_createDecompressionContext(&lz4, LZ4F_VERSION)) ||
+	    LZ4F_isError(LZ4F_decompress(lz4, content, &out, block + info->header_size, &in, NULL)))
+		must(-EIO, name);
+	snprintf(file, sizeof(file), "block/%s-content", name);
+	put(file, &head, sizeof(head), content, out);
+	snprintf(file, sizeof(file), "block/%s", name);
+	put(file, "", 1, block, size);
+	LZ4F_freeDecompressionContext(lz4);
+	free(content);
+}
+
+static void make_blocks(void)
+{
+	static const struct {
+		const char *name;
+		enum gen_kind kind;
+		uint32_t n;
+	} seeds[] = {
+		{"random", GEN_RANDOM, 130}, {"sequential", GEN_SEQUENTIAL, 40},
+		{"mixed", GEN_MIXED, 150},   {"hostile", GEN_HOSTILE, 20},
+		{"single", GEN_MIXED, 1},
+	};
+	const struct iot_span spans[2] = {{0, 4096}, {1 << 20, (1 << 20) + 512}};
+	struct iot_loss losses[3] = {
+		{.id = 7,
+		 .n = 1,
+		 .bytes = 4096,
+		 .sector = 8,
+		 .first_ns = 5,
+		 .last_ns = 6,
+		 .probe = 8},
+		{.id = 9, .n = UINT64_MAX, .first_ns = 7, .last_ns = 7, .probe = 4, .op = 2},
+		{.id = 0, .n = 3, .first_ns = 1, .last_ns = 99, .cause = 1},
+	};
+	struct iot_block_encoder *e;
+	struct iot_block_info info;
+	struct iot_batch *b;
+	const uint8_t *data;
+	size_t size;
+
+	for (size_t s = 0; s < IOT_ARRAY_SIZE(seeds); s++) {
+		struct iot_request r;
+		struct gen g;
+
+		/* A fresh encoder: its first block tries both codecs. */
+		must(iot_block_encoder_new(&e), "encoder");
+		must(iot_batch_new(seeds[s].n, &b), "batch");
+		gen_init(&g, seeds[s].kind, 42 + s);
+		for (uint32_t i = 0; i < seeds[s].n; i++) {
+			gen_request(&g, &r);
+			must(iot_batch_add(b, &r), "add");
+		}
+		must(iot_block_encode(e, IOT_BLOCK_REQUESTS, s, b, spans, 2, &data, &size, &info),
+		     "encode");
+		put_block(seeds[s].name, data, size, &info);
+		iot_batch_free(b);
+		iot_block_encoder_free(e);
+	}
+	must(iot_block_encoder_new(&e), "encoder");
+	must(iot_block_encode_losses(e, 3, losses, 3, NULL, &data, &size, &info), "losses");
+	put_block("ledger", data, size, &info);
+	iot_block_encoder_free(e);
+}
+
+static void make_meta(void)
+{
+	struct iot_probe probes[2] = {
+		{.id = 1,
+		 .state = 1,
+		 .miss = 1,
+		 .from_ns = 5,
+		 .name = "block_io_start",
+		 .hook = "tp_btf"},
+		{.id = 2,
+		 .state = 3,
+		 .miss = 3,
+		 .error = -1,
+		 .name = "block_getrq",
+		 .hook = "raw_tp",
+		 .detail = "refused"},
+	};
+	struct iot_segment_info info = {
+		.host = "host",
+		.kernel = "6.1.0",
+		.selection = "all",
+		.stream = 1,
+		.n_rings = 2,
+		.n_cpus = 8,
+		.epoch = 1,
+		.seq = 1,
+		.attach_ns = 4,
+		.clocks = {1, 2, 3},
+		.probes = probes,
+		.n_probes = 2,
+	};
+	struct iot_books books[2] = {
+		{.probe = 8, .cpu = 0, .seen = 10, .emitted = 10, .written = 10},
+		{.probe = 8, .cpu = UINT32_MAX, .missed = IOT_COUNT_UNKNOWN},
+	};
+	struct iot_window windows[1] = {
+		{.t0_ns = 1, .t1_ns = 2, .n = 3, .cpu = 1, .probe = 8, .kind = 2}};
+	struct iot_index_entry index[2] = {
+		{.offset = 1000, .size = 500, .count = 10, .kind = 1, .first_ns = 1, .last_ns = 5},
+		{.offset = 1500, .size = 300, .count = 2, .kind = 3, .first_ns = 2, .last_ns = 3},
+	};
+	struct iot_meta_footer footer = {
+		.footer = {.reason = 2,
+			   .clocks = {4, 5, 6},
+			   .epoch_first_ns = 1,
+			   .epoch_last_ns = 9,
+			   .books = books,
+			   .n_books = 2,
+			   .windows = windows,
+			   .n_windows = 1,
+			   .probes = probes,
+			   .n_probes = 2,
+			   .note = "note"},
+		.n_requests = 10,
+		.n_losses = 2,
+		.index = index,
+		.n_index = 2,
+	};
+	struct iot_buf buf = {0};
+	uint8_t trailer[IOT_TRAILER_BYTES];
+
+	must(iot_names_add(&info.devices, IOT_DEV(259, 0), "nvme0n1"), "names");
+	must(iot_names_add(&info.devices, IOT_DEV(7, 3), "loop3"), "names");
+	must(iot_names_add(&footer.footer.cgroups, 4711, "/system.slice/a.service"), "names");
+	must(iot_meta_header_encode(&info, &buf, NULL), "header");
+	put("meta/header", "H", 1, buf.data, buf.size);
+	put("meta/header-repaired", "h", 1, buf.data, buf.size);
+	buf.size = 0;
+	must(iot_meta_footer_encode(&footer, &buf, NULL), "footer");
+	put("meta/footer", "F", 1, buf.data, buf.size);
+	put("meta/footer-repaired", "f", 1, buf.data, buf.size);
+	iot_meta_trailer_encode(600, 1000 - 600 - IOT_TRAILER_BYTES, trailer);
+	put("meta/trailer", "T", 1, trailer, sizeof(trailer));
+	iot_buf_done(&buf);
+	iot_names_done(&info.devices);
+	iot_names_done(&footer.footer.cgroups);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 2) {
+		fprintf(stderr, "usage: make-fuzz-seeds DIRECTORY (with block/ and meta/)\n");
+		return 64;
+	}
+	dir = argv[1];
+	make_blocks();
+	make_meta();
+	return 0;
+}
