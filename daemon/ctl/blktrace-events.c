@@ -5,6 +5,7 @@
  * A recorded request is one thing; blktrace's tools want its life as events on CPUs:
  *   Q, G   at start (else insert, else issue): synthetic, since btt and fio begin with them. One
  *          Q for the whole request: what was merged into it is in its bytes, without M events.
+ *          None for passthrough commands: they carry no bio, and fio would replay them as reads.
  *   I      at insert, if there was one: direct issue has none, as in a real trace.
  *   D      at issue. After a requeue R and D again at the last issue: when it was taken back is
  *          not recorded, only that it was, so R has the time of the D that followed.
@@ -75,7 +76,7 @@ size_t bt_translate(const struct iot_request *r, uint32_t device, uint64_t offse
 		n++;                               \
 	} while (0)
 
-	if (queued_ns) {
+	if (queued_ns && r->op != IOT_OP_DRV_IN && r->op != IOT_OP_DRV_OUT) {
 		EVENT(queued_ns, BLK_TA_QUEUE);
 		EVENT(queued_ns, BLK_TA_GETRQ);
 	}

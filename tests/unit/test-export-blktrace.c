@@ -58,6 +58,9 @@ static void test_life(void **state)
 	assert_string_equal(life(&r), "Q100@2 G100@2 I110@2 D120@2 C200@3");
 	r.insert_ns = 0; /* direct issue */
 	assert_string_equal(life(&r), "Q100@2 G100@2 D120@2 C200@3");
+	r.op = IOT_OP_DRV_OUT; /* never queued as a bio */
+	assert_string_equal(life(&r), "D120@2 C200@3");
+	r.op = IOT_OP_WRITE;
 	r.requeues = 2;
 	r.issue_last_ns = 150;
 	assert_string_equal(life(&r), "Q100@2 G100@2 D120@2 R150@2 D150@2 C200@3");
