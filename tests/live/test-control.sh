@@ -1,0 +1,145 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# timeout: 120
+#
+# Clients of every kind against a daemon that records: nobody can stop it from answering others or from
+# collecting, and each gets one clear answer. Who may ask what; what iotracectl says and exits with.
+
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/lib/tap.sh
+. tests/lib/tap.sh
+# shellcheck source=tests/lib/daemon.sh
+. tests/lib/daemon.sh
+abuse=${B:-build}/tests/tools/control-abuse
+
+[ "$(id -u)" = 0 ] || { skip control "needs root"; tap_end; }
+dir=$(mktemp -d /tmp/iot-control.XXXXXX) || exit 1
+chmod 755 "$dir"
+holders=()
+loop=
+# shellcheck disable=SC2317 # by the trap
+cleanup() {
+	[ -z "$iot_pid" ] || kill -KILL "$iot_pid" 2>/dev/null
+	[ ${#holders[@]} = 0 ] || kill "${holders[@]}" 2>/dev/null
+	[ -z "$loop" ] || losetup -d "$loop" 2>/dev/null
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+
+iot_setup "$dir/run"
+iot_start || bail "start"
+control=io.iotraced.Control
+
+# ---- the wire -----------------------------------------------------------------------------------------
+
+"$abuse" "$iot_sock" call '{"method":"org.varlink.service.GetInfo"}' >"$dir/out"
+assert_eq "GetInfo" iotraced "$(head -n 1 "$dir/out" | jq -r .parameters.product)"
+"$abuse" "$iot_sock" call '{"method":"org.varlink.service.GetInterfaceDescription",
+	"parameters":{"interface":"'$control'"}}' >"$dir/out"
+assert_grep "GetInterfaceDescription" 'method Rotate' "$dir/out"
+"$abuse" "$iot_sock" half "{\"method\":\"$control.Status\"}" >"$dir/out"
+assert_eq "half-closed: answered, then closed" "collecting (closed)" \
+	"$(head -n 1 "$dir/out" | jq -r .parameters.status.state) $(tail -n 1 "$dir/out")"
+"$abuse" "$iot_sock" call "{\"method\":\"$control.Nonsense\"}" >"$dir/out"
+assert_grep "unknown method" 'org.varlink.service.MethodNotFound' "$dir/out"
+
+# A client that speaks only Python's standard library: the form is trivial to script.
+if command -v python3 >/dev/null; then
+	python3 - "$iot_sock" >"$dir/out" <<'END'
+import json, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(json.dumps({"method": "io.iotraced.Control.Status"}).encode() + b"\0")
+data = b""
+while not data.endswith(b"\0"):
+    data += s.recv(65536)
+print(json.loads(data[:-1])["parameters"]["status"]["streams"][0]["name"])
+END
+	assert_eq "a foreign client" block "$(cat "$dir/out")"
+fi
+
+# ---- abuse --------------------------------------------------------------------------------------------
+
+truncate -s 32M "$dir/disk"
+loop=$(losetup -f --show "$dir/disk") || bail "loop device"
+dd if=/dev/zero of="$loop" bs=4k count=200 oflag=direct status=none
+ctl flush
+records() { ctl --json status | jq -r '.streams[0].records'; }
+begin=$(records)
+
+"$abuse" "$iot_sock" garbage >"$dir/out"
+# Bytes without a NUL are no message yet; only the deadline ends them, far later than we wait here.
+assert_eq "garbage without an end waits for its deadline" "(timeout)" "$(cat "$dir/out")"
+"$abuse" "$iot_sock" call 'GET / HTTP/1.0' >"$dir/out"
+assert_grep "garbage is answered with one error" 'Failed.*not a JSON object' "$dir/out"
+"$abuse" "$iot_sock" call '{"a":[[[[[[[[[[1]]]]]]]]]]}' >"$dir/out"
+assert_grep "nested too deep" 'Failed.*deeper than 8' "$dir/out"
+"$abuse" "$iot_sock" flood 10485760 >"$dir/out"
+assert_grep "10 MB are cut off" 'larger than 64 KiB' "$dir/out"
+assert_eq "and closed" "(closed)" "$(tail -n 1 "$dir/out")"
+
+"$abuse" "$iot_sock" slow "{\"method\":\"$control.Status\"}" 20 40 >"$dir/slow" &
+holders+=($!)
+"$abuse" "$iot_sock" silent 43 40 >"$dir/silent" &
+holders+=($!)
+wait_for 5 grep -q holding "$dir/silent"
+wait_for 5 grep -q holding "$dir/slow"
+assert_status "63 idle clients: others are served" 0 timeout 2 "$IOTRACECTL" --socket "$iot_sock" status
+"$abuse" "$iot_sock" silent 1 40 >"$dir/one" &
+holders+=($!)
+wait_for 5 grep -q holding "$dir/one"
+timeout 2 "$IOTRACECTL" --socket "$iot_sock" status >"$dir/out" 2>&1
+assert_eq "64 idle clients: the next is told" 1 $?
+assert_grep "in words" 'too many clients' "$dir/out"
+dd if=/dev/zero of="$loop" bs=4k count=300 oflag=direct status=none
+assert_eq "the daemon lives" yes "$(kill -0 "$iot_pid" && echo yes)"
+assert_num "and stays small, KiB" "$(awk '/^VmRSS/ { print $2 }' "/proc/$iot_pid/status")" -lt 65536
+# The idle deadline is 30 s: then there is room again, with nobody having gone away.
+sleep 25
+if wait_for 12 ctl status; then
+	ok "idle clients are closed after 30 s"
+else
+	not_ok "idle clients are closed after 30 s" "still too many clients"
+fi
+kill "${holders[@]}" 2>/dev/null
+wait "${holders[@]}" 2>/dev/null
+holders=()
+
+ctl flush
+assert_num "nothing of this stopped the recording" $(($(records) - begin)) -ge 300
+ctl rotate >/dev/null
+assert_eq "of the test's device, exactly" 500 \
+	"$("$IOTRACECTL" --json --dev "${loop#/dev/}" cat "$iot_state" | jq -r 'select(.op == "write") | .id' | wc -l)"
+
+# ---- who may ask ----------------------------------------------------------------------------------------
+
+cp "$IOTRACECTL" "$dir/iotracectl"
+nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups "$dir/iotracectl" --socket "$iot_sock" "$@"; }
+nobody status >"$dir/out" 2>&1
+assert_eq "a closed socket: denied" 4 $?
+assert_grep "and said why" 'no permission to use' "$dir/out"
+chmod 666 "$iot_sock"
+assert_status "reads for whoever can open the socket" 0 nobody status
+nobody rotate >"$dir/out" 2>&1
+assert_eq "changes are not" 4 $?
+assert_grep "and the reason is given" 'iotraced-admin' "$dir/out"
+assert_status "flush neither" 4 nobody flush
+before=$(find "$iot_state" -name '*.iot' | wc -l)
+assert_status "root may" 0 ctl rotate
+assert_eq "and it happened once" $((before + 1)) "$(find "$iot_state" -name '*.iot' | wc -l)"
+
+# ---- iotracectl ---------------------------------------------------------------------------------------
+
+assert_status "no daemon" 3 "$IOTRACECTL" --socket "$dir/none" status
+assert_status "not even a directory" 3 "$IOTRACECTL" --socket "$dir/none/none" status
+assert_status "a stray argument" 2 ctl status now
+ctl --json probes | jq -s -e 'map(select(.state == "attached")) | length >= 4' >/dev/null
+assert_eq "probes as JSON lines" 0 $?
+ctl --json rotate | jq -e '.segments | length == 1' >/dev/null
+assert_eq "rotate as JSON" 0 $?
+
+iot_stop TERM
+assert_eq "SIGTERM exits 0" 0 $?
+assert_status "verify" 0 "$IOTRACECTL" verify "$iot_state"
+tap_end
