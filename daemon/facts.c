@@ -62,7 +62,7 @@ static void append(char *buf, size_t size, const char *what, const struct iot_st
 	}
 }
 
-static void describe_selection(const struct iot_device_filter *f, char *buf, size_t size)
+void facts_selection(const struct iot_device_filter *f, char *buf, size_t size)
 {
 	buf[0] = 0;
 	append(buf, size, "include ", &f->include);
@@ -95,7 +95,7 @@ int facts_collect(const struct iot_config *config, struct probes *probes, enum i
 		snprintf(i->kernel, sizeof(i->kernel), "%.*s", (int)sizeof(i->kernel) - 1,
 			 u.release);
 	}
-	describe_selection(&config->devices, i->selection, sizeof(i->selection));
+	facts_selection(&config->devices, i->selection, sizeof(i->selection));
 	i->stream = (uint8_t)stream;
 	i->swap_out = k->swap_out;
 	i->swap_in = k->swap_in;

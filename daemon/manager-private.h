@@ -59,6 +59,11 @@ struct manager {
 	uint64_t n_ticks;
 	char status_line[256];
 
+	bool filter_pending; /* a changed device filter is on its way */
+	bool filter_job;     /* its rotation is queued or running */
+	unsigned int filter_wanted, filter_started;
+	struct log_limit filter_limit;
+
 	bool retaining; /* a retention job is queued or running */
 	bool usage_known;
 	struct store_usage usage;
@@ -94,3 +99,5 @@ extern const struct control_ops manager_control_ops;
 
 /* manager-reload.c */
 void manager_reload(struct manager *m);
+/* Goes on with a changed device filter; also called each second, so that a failure is tried again. */
+void manager_filter_step(struct manager *m);

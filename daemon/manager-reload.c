@@ -3,8 +3,8 @@
  * manager-reload.c - SIGHUP: the configuration again, taken whole or not at all.
  *
  * Keys that only a new start can change keep their running values (and `iotracectl status` says
- * which wait); the rest takes effect at once. A changed device filter also closes the segment, since
- * a segment's header says what was selected.
+ * which wait); the rest takes effect at once, but for a changed device filter, which takes effect
+ * with the segments whose headers say so.
  */
 #include "daemon/manager-private.h"
 
@@ -44,14 +44,21 @@ static bool same_list(const struct iot_strv *a, const struct iot_strv *b)
 	return true;
 }
 
-struct reload_rotate {
+/* ---- a new device filter -------------------------------------------------------------------- */
+
+/*
+ * A segment must hold whatever its header promises, so the change goes: record all devices, open
+ * segments whose headers say the new selection, filter by it. Between the steps more is recorded
+ * than was asked for, never less. While a step fails (a stalled disk), all devices are recorded.
+ */
+struct filter_job {
 	struct manager *m;
 	char name[128];
 };
 
-static int rotate_run(void *arg)
+static int filter_run(void *arg)
 {
-	struct reload_rotate *j = arg;
+	struct filter_job *j = arg;
 	int r = 0;
 
 	for (size_t i = 0; i < j->m->n_streams && r == 0; i++)
@@ -60,33 +67,64 @@ static int rotate_run(void *arg)
 	return r;
 }
 
-static void rotate_done(void *arg, int result)
+static int set_filter(struct manager *m, const struct iot_device_filter *f)
 {
-	if (result < 0 && result != -ECANCELED)
-		log_warning("reload: the segment could not be closed: %s", strerror(-result));
-	free(arg);
+	int r = 0;
+
+	for (size_t i = 0; i < m->n_streams && r == 0; i++)
+		r = probes_set_devices(m->streams[i].probes, f);
+	if (r < 0 && log_limit_pass(&m->filter_limit, manager_now_ns(), NULL))
+		log_error("device filter: %s; all devices are recorded", strerror(-r));
+	return r;
 }
 
-static void apply_devices(struct manager *m)
+static void filter_done(void *arg, int result)
 {
-	struct reload_rotate *j = calloc(1, sizeof(*j));
-	int r;
+	struct filter_job *j = arg;
+	struct manager *m = j->m;
 
-	for (size_t i = 0; i < m->n_streams; i++) {
-		r = probes_set_devices(m->streams[i].probes, &m->config->devices);
-		if (r < 0)
-			log_error("device filter: %s", strerror(-r));
+	m->filter_job = false;
+	free(j);
+	if (result == -ECANCELED || m->stopping)
+		return;
+	if (result < 0) {
+		if (log_limit_pass(&m->filter_limit, manager_now_ns(), NULL))
+			log_warning("reload: the segment could not be closed: %s; all devices are "
+				    "recorded until it can",
+				    strerror(-result));
+		return;
 	}
-	r = j ? 0 : -ENOMEM;
-	if (j) {
-		j->m = m;
-		r = jobs_submit(m->jobs, rotate_run, rotate_done, j);
+	/* Another reload may have come in between: then its own segment is waited for. */
+	if (m->filter_wanted != m->filter_started)
+		return;
+	if (set_filter(m, &m->config->devices) == 0) {
+		m->filter_pending = false;
+		log_info("reload: the device filter is in effect");
 	}
-	if (r < 0) {
-		log_warning("reload: the segment is not closed now: %s", strerror(-r));
+}
+
+void manager_filter_step(struct manager *m)
+{
+	static const struct iot_device_filter everything;
+	struct filter_job *j;
+
+	if (!m->filter_pending || m->filter_job || m->stopping || set_filter(m, &everything) < 0)
+		return;
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return;
+	j->m = m;
+	for (size_t i = 0; i < m->n_streams; i++)
+		worker_set_selection(m->streams[i].worker, &m->config->devices);
+	m->filter_started = m->filter_wanted;
+	m->filter_job = true;
+	if (jobs_submit(m->jobs, filter_run, filter_done, j) < 0) {
+		m->filter_job = false;
 		free(j);
 	}
 }
+
+/* ---- reload ----------------------------------------------------------------------------------- */
 
 static void apply(struct manager *m, struct iot_config *wanted)
 {
@@ -102,8 +140,11 @@ static void apply(struct manager *m, struct iot_config *wanted)
 		log_warning("reload: log_level %s is not known", wanted->log_level);
 	for (size_t i = 0; i < m->n_streams; i++)
 		worker_reconfigure(m->streams[i].worker, &wanted->block);
-	if (devices)
-		apply_devices(m);
+	if (devices) {
+		m->filter_pending = true;
+		m->filter_wanted++;
+		manager_filter_step(m);
+	}
 	manager_retain(m);
 	iot_config_free(old);
 }

@@ -170,11 +170,12 @@ static void rescan_devices(struct manager *m)
 	const struct iot_device_filter *f = &m->config->devices;
 	int r;
 
-	if (f->include.n == 0 && f->exclude.n == 0)
+	manager_filter_step(m);
+	if (m->filter_pending || (f->include.n == 0 && f->exclude.n == 0))
 		return;
 	for (size_t i = 0; i < m->n_streams; i++) {
 		r = probes_set_devices(m->streams[i].probes, f);
-		if (r < 0 && log_limit_pass(&m->store_limit, manager_now_ns(), NULL))
+		if (r < 0 && log_limit_pass(&m->filter_limit, manager_now_ns(), NULL))
 			log_error("device filter: %s", strerror(-r));
 	}
 }

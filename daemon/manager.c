@@ -218,6 +218,7 @@ int manager_new(const struct manager_options *opts, struct manager **ret, struct
 	m->args = opts->args;
 	m->store = opts->store;
 	m->store_limit = (struct log_limit){.interval_ns = 60000000000ULL, .burst = 1};
+	m->filter_limit = m->store_limit;
 	m->streams[0] = (struct manager_stream){
 		.id = IOT_STREAM_BLOCK,
 		.probes = opts->probes,

@@ -83,6 +83,7 @@ struct worker {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	struct iot_stream_config config;
+	char selection[256]; /* of the next segment, as in struct iot_segment_info */
 	struct worker_ticket rotate;
 	struct worker_ticket flush;
 	enum iot_seal_reason rotate_reason;

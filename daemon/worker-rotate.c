@@ -62,6 +62,10 @@ static void start(struct worker *w, bool final)
 {
 	const struct segment_out *o = worker_out(w, w->active);
 
+	/* The rotor, which reads the facts, is idle. */
+	pthread_mutex_lock(&w->lock);
+	memcpy(w->ctx.facts.info.selection, w->selection, sizeof(w->selection));
+	pthread_mutex_unlock(&w->lock);
 	rotation_prepare(&w->turn, &w->ctx, o->books->epoch, w->seq + 1, final);
 	rotor_submit(&w->rotor, rotation_begin, &w->turn);
 	w->rotor_busy = true;

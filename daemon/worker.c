@@ -92,6 +92,8 @@ static int open_first(struct worker *w, const struct worker_options *opts, struc
 			  &ctx->facts, err);
 	if (r < 0)
 		return r;
+	_Static_assert(sizeof(w->selection) == sizeof(ctx->facts.info.selection), "one text");
+	memcpy(w->selection, ctx->facts.info.selection, sizeof(w->selection));
 	r = rotation_open(ctx, 1, 1, attach_ns, &books, &writer);
 	if (r < 0)
 		return iot_error_set(err, r, "%s: cannot create a segment: %s",
@@ -225,6 +227,13 @@ void worker_reconfigure(struct worker *w, const struct iot_stream_config *c)
 	w->config = *c;
 	pthread_mutex_unlock(&w->lock);
 	kick(w);
+}
+
+void worker_set_selection(struct worker *w, const struct iot_device_filter *f)
+{
+	pthread_mutex_lock(&w->lock);
+	facts_selection(f, w->selection, sizeof(w->selection));
+	pthread_mutex_unlock(&w->lock);
 }
 
 int worker_stop(struct worker *w, char *ret_name, size_t size)
