@@ -171,9 +171,14 @@ static void set_constants(struct probes *p, const struct attempt *a)
 static int try_load(struct probes *p, const struct attempt *a,
 		    const struct iot_stream_config *stream, struct iot_error *err)
 {
+	/*
+	 * A type that this kernel lacks (hd_struct after 5.10) makes libbpf look through the BTF of all
+	 * modules, which takes CAP_SYS_ADMIN (BPF_BTF_GET_NEXT_ID); naming the BTF to use spares that.
+	 */
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = "/sys/kernel/btf/vmlinux");
 	int r;
 
-	p->skel = block_bpf__open();
+	p->skel = block_bpf__open_opts(&opts);
 	if (!p->skel)
 		return iot_error_set(err, -errno, "cannot open the embedded programs: %s",
 				     strerror(errno));
