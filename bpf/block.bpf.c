@@ -85,6 +85,8 @@ struct block_note {
 	__u64 cgroup;
 	__u32 pid;
 	__u32 tgid;
+	__u32 cmd_flags; /* the flush machinery strips PREFLUSH and FUA before any later hook */
+	__u32 pad;
 	char comm[EV_COMM_LEN];
 };
 
@@ -200,6 +202,7 @@ static __always_inline void block_join_note(struct ev_block *e, struct bio *bio,
 	e->cgroup = note->cgroup;
 	e->pid = note->pid;
 	e->tgid = note->tgid;
+	e->cmd_flags |= note->cmd_flags & ~block_op_mask;
 	__builtin_memcpy(e->comm, note->comm, sizeof(e->comm));
 	e->submitter = EV_SUBMITTER_START;
 	e->state |= EV_BLOCK_SAW_START;
@@ -492,6 +495,7 @@ static __always_inline int block_getrq(struct bio *bio, const bool direct)
 	task = bpf_get_current_pid_tgid();
 	note.pid = (__u32)task;
 	note.tgid = task >> 32;
+	note.cmd_flags = KREAD(direct, bio, bi_opf);
 	bpf_get_current_comm(note.comm, sizeof(note.comm));
 	if (bpf_map_update_elem(&notes, &key, &note, BPF_ANY))
 		emit_identity_full(&run);

@@ -120,6 +120,7 @@ struct hd_struct {
 struct bio {
 	struct bio *bi_next;
 	struct block_device *bi_bdev;
+	__u32 bi_opf;
 	struct blkcg_gq *bi_blkg;
 	struct bio_vec *bi_io_vec;
 };

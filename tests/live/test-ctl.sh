@@ -1,0 +1,282 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# timeout: 300
+#
+# The offline verbs of iotracectl over segments with known contents: what each shows, its JSON, its exit
+# code, and what it says about input that is damaged or is no segment. No root, no daemon.
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/lib/tap.sh
+. "$here/../lib/tap.sh"
+
+B=${B:-build}
+case $B in /*) ;; *) B=$here/../../$B ;; esac
+ctl=${IOTRACECTL:-$B/iotracectl}
+make=$B/tests/tools/make-segment
+[ -x "$ctl" ] || bail ctl "no $ctl"
+[ -x "$make" ] || bail ctl "no $make: run make tests-bin"
+command -v jq >/dev/null || { skip ctl "needs jq"; tap_end; }
+
+export LC_ALL=C.UTF-8 TZ=UTC
+dir=$(mktemp -d /tmp/iotraced-ctl.XXXXXX) || bail ctl "no temporary directory"
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 143' INT TERM HUP
+cd "$dir" || bail ctl "no temporary directory"
+
+"$make" whole segments=3 requests=2000 >whole.json || bail ctl "cannot make segments"
+"$make" lossy segments=2 requests=500 lost=37 >lossy.json || bail ctl "cannot make segments"
+"$make" doubt segments=1 requests=500 lost=3 unattributed=9 >doubt.json || bail ctl "cannot make segments"
+"$make" torn segments=2 requests=9000 open >torn.json || bail ctl "cannot make segments"
+"$make" whole-again segments=3 requests=2000 >/dev/null
+first=$(find whole -name '*1.iot')
+assert_eq "segments are deterministic" "" "$(cmp "$first" "whole-again/${first#whole/}" 2>&1)"
+
+sum() { jq -r ".$2" "$1.json"; }
+
+# fails NAME STATUS PATTERN COMMAND...	that exit code, one line on stderr that matches, nothing on stdout
+fails() {
+	local name=$1 want=$2 pattern=$3 got
+	shift 3
+	"$@" >out 2>err
+	got=$?
+	if [ "$got" != "$want" ]; then
+		not_ok "$name" "exit code $got instead of $want: $(head -n 3 err)"
+	elif [ "$(wc -l <err)" != 1 ] || ! grep -Eq -- "$pattern" err; then
+		not_ok "$name" "not one line that matches '$pattern': $(head -n 3 err)"
+	elif [ -s out ]; then
+		not_ok "$name" "printed on stdout: $(head -n 1 out)"
+	else
+		ok "$name"
+	fi
+}
+
+# ---- cat --------------------------------------------------------------------------------------------
+
+"$ctl" cat --json whole >cat.jsonl 2>cat.err
+assert_eq "cat: exit code" 0 $?
+assert_eq "cat: silent on stderr when complete" "" "$(cat cat.err)"
+assert_eq "cat: every request" "$(sum whole requests)" "$(wc -l <cat.jsonl)"
+assert_eq "cat: JSON Lines" "$(sum whole requests)" "$(jq -c . cat.jsonl | wc -l)"
+assert_eq "cat: bytes" "$(sum whole bytes)" "$(jq -s 'map(.bytes) | add' cat.jsonl)"
+assert_eq "cat: swap-out" "$(sum whole swap_out)" "$(jq -r 'select(.swap == "out") | .id' cat.jsonl | wc -l)"
+assert_eq "cat: swap-in" "$(sum whole swap_in)" "$(jq -r 'select(.swap == "in") | .id' cat.jsonl | wc -l)"
+assert_eq "cat: errors" "$(sum whole errors)" "$(jq -r 'select(.error == -5) | .id' cat.jsonl | wc -l)"
+assert_eq "cat: the contract's fields, first and in order" \
+	'["id","dev","disk","part","op","flags","sector","bytes","bytes_done","error","swap","start_ns","insert_ns","issue_ns","complete_ns","pid","tgid","comm","cgroup","ino","fsdev","origin","cpu"]' \
+	"$(head -n 1 cat.jsonl | jq -c '[keys_unsorted[]][:23]')"
+assert_eq "cat: ids and times are strings or null" true \
+	"$(jq -s 'all(.[]; [.id, .start_ns, .insert_ns, .issue_ns, .complete_ns, .realtime_ns, .cgroup]
+		| all(.[]; type == "string" or . == null))' cat.jsonl)"
+assert_eq "cat: absent is null" "null null null" \
+	"$(jq -r 'select(.op == "flush") | [.sector, .ino, .fsdev] | map(tojson) | join(" ")' cat.jsonl | sort -u)"
+assert_eq "cat: in time order" true \
+	"$(jq -s 'map(.complete_ns) | . == sort' cat.jsonl)"
+assert_eq "cat: a name that is not UTF-8" '"büro\"\\\n,"' "$(jq -ca .comm cat.jsonl | grep ro | sort -u)"
+"$ctl" whole cat >/dev/null 2>&1
+assert_eq "a path in place of the verb is a usage error" 2 $?
+
+assert_eq "cat: text has a line for each" "$(sum whole requests)" "$("$ctl" cat whole | wc -l)"
+"$ctl" cat whole | head -n 1 >line
+assert_grep "cat: text" \
+	'^2026-11-29 [0-9:.]{18} (sdb|nvme0n1|nvme0n1p2) +[a-z_]+ .* q=[0-9.]+us +d=[0-9.]+us +ok +.*\[[0-9]+\]$' line
+assert_eq "cat: no control characters in text" 0 "$("$ctl" cat whole | tr -d '\n' | tr -dc '\000-\037\177' | wc -c)"
+"$ctl" cat whole --json | head -n 1 >/dev/null
+assert_eq "cat: a closed pipe is quiet" "0 0" "${PIPESTATUS[*]}"
+[ -c /dev/full ] && {
+	fails "cat: a full disk is an error" 1 'cannot write output: No space left' sh -c "'$ctl' cat --json whole >/dev/full"
+	fails "report: a full disk is an error" 1 'cannot write output: No space left' sh -c "'$ctl' report whole >/dev/full"
+}
+
+# ---- filters: the same in every verb, before and after it ----------------------------------------------
+
+n() { "$ctl" "$@" --json cat whole 2>err | wc -l; }
+jqn() { jq -r "select($1) | .id" cat.jsonl | wc -l; }
+assert_eq "--op" "$(jqn '.op == "read" or .op == "flush"')" "$(n --op read,flush)"
+assert_eq "--dev of a disk" "$(jqn '.disk == "nvme0n1"')" "$(n --dev nvme0n1)"
+assert_eq "--dev of a partition" "$(jqn '.part == "nvme0n1p2"')" "$(n --dev /dev/nvme0n1p2)"
+assert_eq "--dev by number" "$(jqn '.dev == "8:16"')" "$(n --dev 8:16)"
+assert_eq "--swap=only" "$(jqn '.swap != "none"')" "$(n --swap=only)"
+assert_eq "--swap=without" "$(jqn '.swap == "none"')" "$(n --swap without)"
+assert_eq "--swap=out" "$(jqn '.swap == "out"')" "$(n --swap=out)"
+assert_eq "--swap=in" "$(jqn '.swap == "in"')" "$(n --swap=in)"
+assert_eq "--pid" "$(jqn '.pid == 1001')" "$(n --pid 1001)"
+assert_eq "--comm" "$(jqn '.comm == "fio"')" "$(n --comm fio)"
+# shellcheck disable=SC2016 # $s is jq's
+assert_eq "--min-latency" \
+	"$(jqn '(.start_ns // .issue_ns | tonumber) as $s | ((.complete_ns | tonumber) - $s) >= 300000')" "$(n --min-latency 300us)"
+id=$(sed -n 1234p cat.jsonl | jq -r .id)
+assert_eq "--id" "$id" "$("$ctl" cat --json --id "$id" whole | jq -r .id)"
+assert_eq "--since --until" "$(jqn '.realtime_ns >= "1795915410000000000" and .realtime_ns <= "1795915415000000000"')" \
+	"$(n --since '2026-11-29 01:23:30' --until @1795915415)"
+assert_eq "options after the verb" "$(n --op=write --swap=out)" "$("$ctl" cat whole --swap out --json --op write | wc -l)"
+assert_eq "the same filter in report" "$(n --op read --dev sdb)" \
+	"$("$ctl" report --json whole --op read --dev sdb | jq .requests)"
+assert_eq "the same filter in export" "$(n --op read --dev sdb)" \
+	"$("$ctl" export --format jsonl whole --op read --dev sdb | wc -l)"
+
+# ---- report -------------------------------------------------------------------------------------------
+
+"$ctl" report --json lossy >report.json
+assert_eq "report: exit code" 0 $?
+"$ctl" cat --json lossy >lossy.jsonl 2>lossy.err
+assert_eq "cat: losses do not fail it" 0 $?
+assert_grep "cat: but are said on stderr" 'lost: 2 segments, 1,000 requests, 37 lost' lossy.err
+assert_eq "report: verdict" "lost 10" "$(jq -r '.record | "\(.verdict) \(.code)"' report.json)"
+assert_eq "report: records" "$(sum lossy requests)" "$(jq .requests report.json)"
+assert_eq "report: losses" "$(sum lossy lost)" "$(jq .lost report.json)"
+assert_eq "report: lost bytes" "$(sum lossy lost_bytes)" "$(jq .lost_bytes report.json)"
+assert_eq "report: per device and operation, records" "$(jq -cS '.ops | map_values(.requests)' lossy.json)" \
+	"$(jq -cS '[.devices[] as $d | $d.ops[] | {key: "\($d.disk) \(.op)", value: .requests}] | from_entries' report.json)"
+assert_eq "report: per device and operation, bytes" "$(jq -cS '.ops | map_values(.bytes)' lossy.json)" \
+	"$(jq -cS '[.devices[] as $d | $d.ops[] | {key: "\($d.disk) \(.op)", value: .bytes}] | from_entries' report.json)"
+assert_eq "report: records + ledger = total" true \
+	"$(jq '[.devices[].ops[] | .requests + .lost == .total] | all' report.json)"
+assert_eq "report: totals" "$(($(sum lossy requests) + 37))" "$(jq '[.devices[].ops[].total] | add' report.json)"
+assert_eq "report: with and without swap = all" true \
+	"$(jq '[.devices[].ops[] | .swap.without.requests + .swap.out.requests + .swap.in.requests == .requests] | all' report.json)"
+assert_eq "report: swap-out" "$(sum lossy swap_out)" "$(jq '[.devices[].ops[].swap.out.requests] | add' report.json)"
+assert_eq "report: merges, requeues, errors" "$(jq -c '[.merges, .requeues, .errors]' lossy.json)" \
+	"$(jq -c '[.devices[].ops[]] | [map(.merges), map(.requeues), map(.errors)] | map(add)' report.json)"
+assert_eq "report: histograms hold every latency" true \
+	"$(jq '[.devices[].ops[] | .queue_ns, .device_ns | (.histogram | map(.n) | add // 0) == .n] | all' report.json)"
+assert_eq "report: rate over recorded time" "20 true" \
+	"$(jq -r '.devices[0] | "\(.recorded_seconds) \(.ops[0] | .iops * 20 - .requests | fabs < 0.001)"' report.json)"
+# Percentiles against the sorted values themselves
+for p in 50 90 99; do
+	want=$(jq -rs --argjson p $p '[.[] | select(.disk == "nvme0n1" and .op == "read")
+		| (.complete_ns | tonumber) - (.issue_last_ns | tonumber)] | sort | .[(length * $p / 100 | ceil) - 1]' lossy.jsonl)
+	got=$(jq ".devices[] | select(.disk == \"nvme0n1\") | .ops[] | select(.op == \"read\") | .device_ns.p$p" report.json)
+	off=$((got > want ? got - want : want - got))
+	# a JSON number of 10^12 ns is exact here: monotonic times of these segments are small
+	assert_num "report: p$p within 0.4%" $((off * 250)) -le "$want"
+done
+"$ctl" report lossy >report.txt
+assert_grep "report: verdict at the top" '^Record +lost: 2 segments, 1,000 requests, 37 lost' <(head -n 1 report.txt)
+assert_grep "report: losses in their row" '^nvme0n1 +write +[0-9,]+ +37 +[0-9,]+ ' report.txt
+assert_grep "report: bars" '█' report.txt
+assert_eq "report: no bars of blocks without UTF-8" "0 #" \
+	"$(LC_ALL=C "$ctl" report lossy >c.txt; echo "$(LC_ALL=C grep -c $'\xe2' c.txt) $(grep -o '#' c.txt | head -n 1)")"
+assert_eq "report: no colour into a file" 0 "$(grep -c $'\033' report.txt)"
+assert_ne "report: colour on demand" 0 "$("$ctl" report lossy --color=always | grep -c $'\033')"
+assert_eq "report: nothing passes" "0 0" \
+	"$("$ctl" report --json lossy --dev nosuch >none.json; echo "$? $(jq .requests none.json)")"
+assert_eq "report: doubt is said" "unknown 9" \
+	"$("$ctl" report --json doubt | jq -r '.record | "\(.verdict) \(.unattributed)"')"
+"$make" other machine=1 segments=1 requests=100 >/dev/null
+assert_eq "report: hosts are told apart" '["host0 nvme0n1","host0 sdb","host1 nvme0n1","host1 sdb"]' \
+	"$("$ctl" report --json doubt other | jq -c '[.devices[] | "\(.host) \(.disk)"]')"
+
+# ---- segments, verify ----------------------------------------------------------------------------------
+
+"$ctl" segments --json torn >segments.json
+assert_eq "segments: exit code with an open one" 0 $?
+assert_eq "segments: states" '["sealed","open"]' "$(jq -c 'map(.state)' segments.json)"
+assert_eq "segments: records" 18000 "$(jq 'map(.records) | add' segments.json)"
+assert_eq "segments: verdicts" '["complete","torn"]' "$(jq -c 'map(.verdict)' segments.json)"
+assert_eq "segments: text has a row each and a header" 4 "$("$ctl" segments whole | wc -l)"
+assert_eq "segments: --since" 1 "$("$ctl" segments --json --since '2026-11-29 01:23:41' whole | jq length)"
+
+assert_status "verify: complete is 0" 0 "$ctl" verify whole
+assert_status "verify: one segment alone" 0 "$ctl" verify "$first"
+assert_status "verify: lost is 10" 10 "$ctl" verify lossy
+assert_status "verify: unknown is 11" 11 "$ctl" verify doubt
+assert_status "verify: torn is 20" 20 "$ctl" verify torn
+assert_eq "verify: JSON" "10 37 2" \
+	"$("$ctl" verify --json lossy | jq -r '"\(.whole.code) \(.whole.lost) \(.segments | length)"')"
+mkdir gap
+cp whole/*1.iot whole/*3.iot gap
+assert_status "verify: a missing segment is unknown" 11 "$ctl" verify gap
+
+# ---- damage ----------------------------------------------------------------------------------------------
+
+mkdir flipped cut
+cp whole/*.iot flipped
+victim=$(find flipped -name '*2.iot')
+size=$(stat -c %s "$victim")
+printf '\377' | dd of="$victim" bs=1 seek=$((size / 2)) conv=notrunc status=none
+assert_status "verify: a flipped byte is 21" 21 "$ctl" verify flipped
+"$ctl" cat --json flipped >flipped.jsonl 2>flipped.err
+assert_eq "cat: damage is exit code 1" 1 $?
+assert_num "cat: and the rest is shown" "$(wc -l <flipped.jsonl)" -ge 4000
+assert_num "cat: what is damaged is not" "$(wc -l <flipped.jsonl)" -lt 6000
+assert_grep "cat: and says which" 'corrupt' flipped.err
+"$ctl" report --json flipped >flipped.json 2>/dev/null
+assert_eq "report: damage is exit code 1, and at the top" "1 corrupt" "$? $(jq -r .record.verdict flipped.json)"
+"$ctl" segments flipped >/dev/null 2>&1
+assert_ne "segments: never calls a file with a damaged footer whole" "" "$("$ctl" segments --json flipped | jq -r '.[1].verdict')"
+
+cut=$(find torn -name '*2.open')
+cp "$cut" cut/block-a0a0a0a0-00000002.open
+truncate -s -100 cut/block-a0a0a0a0-00000002.open
+assert_status "verify: a cut tail is 20" 20 "$ctl" verify cut
+"$ctl" cat --json cut >cut.jsonl 2>cut.err
+assert_eq "cat: a torn tail does not fail it" 0 $?
+assert_num "cat: whole blocks of it" "$(wc -l <cut.jsonl)" -gt 0
+assert_grep "cat: and it is said" 'torn' cut.err
+
+: >empty.iot
+head -c 5000 /dev/urandom >noise.iot
+cp "$first" version.iot
+printf '\377\377' | dd of=version.iot bs=1 seek=12 conv=notrunc status=none
+mkdir nothing
+for verb in cat report segments "export --format=csv"; do
+	# shellcheck disable=SC2086 # a verb with its option
+	{
+		fails "$verb: empty file" 1 'empty.iot' "$ctl" $verb empty.iot
+		fails "$verb: noise" 1 'noise.iot' "$ctl" $verb noise.iot
+		fails "$verb: damaged header" 1 'version.iot' "$ctl" $verb version.iot
+		fails "$verb: directory without segments" 1 'nothing.*no segments' "$ctl" $verb nothing
+		fails "$verb: /dev/zero" 1 '/dev/zero' "$ctl" $verb /dev/zero
+		fails "$verb: missing file" 1 'missing.iot.*No such file' "$ctl" $verb missing.iot
+	}
+done
+fails "verify: empty file is corrupt" 21 'empty.iot' "$ctl" verify empty.iot
+fails "verify: noise is corrupt" 21 'noise.iot' "$ctl" verify noise.iot
+fails "verify: missing file" 1 'missing.iot.*No such file' "$ctl" verify missing.iot
+fails "verify: /dev/zero" 1 '/dev/zero' "$ctl" verify /dev/zero
+fails "the state directory is the default" 1 'nothing.*no segments' env IOTRACED_STATE_DIR="$dir/nothing" "$ctl" cat
+assert_eq "a state directory from the environment" 6000 "$(IOTRACED_STATE_DIR=$dir/whole "$ctl" cat | wc -l)"
+cp whole/*.iot nothing && cp noise.iot nothing
+"$ctl" cat --json nothing >mixed.jsonl 2>mixed.err
+assert_eq "one bad file among good ones" "1 6000" "$? $(wc -l <mixed.jsonl)"
+assert_grep "and it is named" 'noise.iot' mixed.err
+
+# ---- recover -----------------------------------------------------------------------------------------------
+
+before=$(sha256sum <cut/block-a0a0a0a0-00000002.open)
+"$ctl" recover cut/block-a0a0a0a0-00000002.open --output recovered.iot >recover.txt
+assert_eq "recover: exit code" 0 $?
+assert_grep "recover: says what was kept" 'recovered.iot: [0-9,]+ requests kept' recover.txt
+assert_eq "recover: the input is as it was" "$before" "$(sha256sum <cut/block-a0a0a0a0-00000002.open)"
+assert_eq "recover: every whole block" "$(wc -l <cut.jsonl)" "$("$ctl" cat --json recovered.iot 2>/dev/null | wc -l)"
+assert_status "recover: the result is never complete" 11 "$ctl" verify recovered.iot
+lz4 -t recovered.iot >/dev/null 2>&1
+assert_eq "recover: the result is a valid LZ4 file" 0 $?
+fails "recover: never replaces a file" 1 'exists already' "$ctl" recover cut/block-a0a0a0a0-00000002.open -o recovered.iot
+mkdir into
+"$ctl" recover cut/block-a0a0a0a0-00000002.open --output into >/dev/null
+assert_eq "recover: into a directory" "into/block-a0a0a0a0-00000002.iot" "$(ls into/*)"
+"$ctl" recover "$victim" >/dev/null
+assert_eq "recover: a damaged segment, beside it" 0 "$([ -s "${victim%.iot}.recovered.iot" ]; echo $?)"
+fails "recover: nothing to do" 1 'nothing to recover' "$ctl" recover "$first"
+fails "recover: noise" 1 'noise.iot' "$ctl" recover noise.iot
+fails "recover: a directory" 1 'whole' "$ctl" recover whole
+fails "recover: output directory is missing" 1 'No such file' "$ctl" recover "$cut" -o no/such/place.iot
+fails "recover: no operand" 2 'recover FILE' "$ctl" recover
+assert_eq "recover: leaves no temporary files" "" "$(find . -name '*.tmp*')"
+
+# ---- usage ---------------------------------------------------------------------------------------------------
+
+fails "no verb" 2 'which verb' "$ctl"
+fails "unknown verb" 2 "did you mean 'report'" "$ctl" reprot
+fails "unknown option" 2 "did you mean '--json'" "$ctl" cat --jsn
+fails "bad time" 2 'teatime' "$ctl" cat --since teatime
+fails "export without format" 2 'csv, jsonl or blktrace' "$ctl" export whole
+fails "unknown format" 2 "did you mean 'csv'" "$ctl" export --format=cvs whole
+fails "an option of another verb" 2 'belongs to the verb export' "$ctl" cat --strict whole
+assert_grep "help" '^  export ' <("$ctl" --help)
+assert_grep "version" '^iotracectl [0-9]' <("$ctl" --version)
+assert_status "help after a verb" 0 "$ctl" cat --help
+
+tap_end

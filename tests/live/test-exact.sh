@@ -1,0 +1,122 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck source-path=SCRIPTDIR/../lib disable=SC2154 # variables of the libraries
+#
+# The books against /proc/diskstats: requests, sectors, merges and flushes in the segments equal what the
+# kernel counted for the device, exactly; without loss, with two rings, and with loss forced by a ring of
+# one page (then records and ledger together do, and the verdict is `lost`, by owner).
+#
+# timeout: 120
+
+cd "$(dirname "$0")/../.." || exit 1
+. tests/lib/tap.sh
+. tests/lib/daemon.sh
+. tests/lib/diskstats.sh
+. tests/lib/loop.sh
+
+dir=$(mktemp -d /dev/shm/iot-exact.XXXXXX) || exit 1
+cleanup() {
+	[ -n "${iot_pid:-}" ] && iot_stop KILL
+	loop_done
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+loop_setup "$dir" 256M || bail "loop device" "none to be had"
+
+# fio ARGUMENT...
+load() {
+	fio --name=load --filename="$loop" --direct=1 --ioengine=io_uring --bs=4k --randrepeat=0 \
+		--output=/dev/null "$@" >/dev/null || not_ok "$phase load" "fio failed: $*"
+}
+
+# begin PHASE [CONFIGURATION LINE...]
+begin() {
+	phase=$1
+	shift
+	iot_setup "$dir/${phase// /-}"
+	{
+		printf 'devices:\n  include: [%s]\nstreams:\n  block:\n' "$loop_name"
+		printf '    %s\n' "block_age: 100ms" "$@"
+	} >"$iot_dir/config.yaml"
+	loop_settle
+	before=$(diskstats_snapshot "$loop_name")
+	iot_start || bail "$phase daemon" "it did not start"
+	# Anything between the two snapshots is the daemon's to see; what came while it started is not.
+	assert_eq "$phase: device quiet while starting" "$before" "$(diskstats_snapshot "$loop_name")"
+}
+
+# end EXPECTED-VERIFY-STATUS
+end() {
+	loop_settle
+	after=$(diskstats_snapshot "$loop_name")
+	iot_stop
+	assert_eq "$phase: daemon ends" 0 $?
+	assert_status "$phase: verify" "$1" "$IOTRACECTL" verify "$iot_state"
+	"$IOTRACECTL" --json report "$iot_state" >"$iot_dir/report.json" || not_ok "$phase: report" failed
+}
+
+delta() { diskstats_delta "$before" "$after" "$1"; }
+
+# Field by field, from the records themselves.
+compare_records() {
+	local name
+	"$IOTRACECTL" --json cat "$iot_state" >"$iot_dir/records.json" || not_ok "$phase: cat" failed
+	eval "$(jq -rn --slurpfile r "$iot_dir/records.json" --arg disk "$loop_name" --arg part "" \
+		-f tests/vm/books.jq)"
+	for name in reads read_sectors read_merges writes write_sectors write_merges discards \
+		discard_sectors discard_merges flushes; do
+		local var=rec_$name
+		assert_eq "$phase: $name = diskstats" "$(delta "$name")" "${!var:-none}"
+	done
+	assert_eq "$phase: ids are unique" "$rec_total" "$rec_ids"
+}
+
+# of OP FIELD	from the report
+of() {
+	jq -r "[.devices[] | select(.disk == \"$loop_name\") | .ops[] | select(.op == \"$1\") | .$2] | add // 0" \
+		"$iot_dir/report.json"
+}
+
+mixed() {
+	load --rw=randwrite --iodepth=8 --number_ios=2000
+	load --rw=randread --iodepth=8 --number_ios=2000
+	load --rw=read --iodepth=32 --iodepth_batch_submit=16 --number_ios=3000
+	load --rw=write --ioengine=psync --fsync=10 --number_ios=200
+	load --rw=randtrim --iodepth=1 --number_ios=100
+	load --rw=randwrite --ioengine=psync --direct=0 --number_ios=500 --end_fsync=1
+}
+
+begin "no loss"
+mixed
+end 0
+compare_records
+
+begin "two rings" "ring_cpus: 1" "ring_size: 1MiB"
+mixed
+load --rw=randrw --iodepth=16 --numjobs=2 --number_ios=5000
+end 0
+compare_records
+# Every CPU has its ring, and what both held comes out in time order.
+if [ "$(nproc)" -gt 1 ]; then
+	assert_num "two rings: records of more than one CPU" \
+		"$(jq -n '[inputs.cpu] | unique | length' "$iot_dir/records.json")" -gt 1
+fi
+assert_eq "two rings: time order" 0 "$(jq -n '
+	reduce inputs.complete_ns as $t ({n: 0, last: ""};
+		if ($t | length) < (.last | length) or (($t | length) == (.last | length) and $t < .last)
+		then .n += 1 else . end | .last = $t) | .n' "$iot_dir/records.json")"
+
+begin "forced loss" "ring_size: 4KiB"
+load --rw=randwrite --iodepth=32 --numjobs=2 --number_ios=8000
+load --rw=randread --iodepth=32 --numjobs=2 --number_ios=8000
+load --rw=randtrim --iodepth=1 --number_ios=200
+end 10
+assert_num "forced loss: something was lost" "$(of read lost)" -gt 100
+assert_num "forced loss: something was kept" "$(of read requests)" -gt 10
+for op in read write discard; do
+	assert_eq "forced loss: ${op}s recorded + filed = diskstats" "$(delta "${op}s")" "$(of "$op" total)"
+	assert_eq "forced loss: $op sectors recorded + filed = diskstats" "$(delta "${op}_sectors")" \
+		"$((($(of "$op" bytes_done) + $(of "$op" lost_bytes)) / 512))"
+done
+
+tap_end

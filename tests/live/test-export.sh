@@ -1,0 +1,187 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# timeout: 300
+#
+# Exports, read by the real programs they are for: blkparse, btt and fio for blktrace, jq for JSON Lines
+# and the sidecar, python's csv module where there is python. Counts must come out as they went in. No root.
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/lib/tap.sh
+. "$here/../lib/tap.sh"
+
+B=${B:-build}
+case $B in /*) ;; *) B=$here/../../$B ;; esac
+ctl=${IOTRACECTL:-$B/iotracectl}
+make=$B/tests/tools/make-segment
+[ -x "$ctl" ] || bail export "no $ctl"
+[ -x "$make" ] || bail export "no $make: run make tests-bin"
+command -v jq >/dev/null || { skip export "needs jq"; tap_end; }
+
+export LC_ALL=C.UTF-8 TZ=UTC
+dir=$(mktemp -d /tmp/iotraced-export.XXXXXX) || bail export "no temporary directory"
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 143' INT TERM HUP
+cd "$dir" || bail export "no temporary directory"
+
+"$make" lossy segments=2 requests=3000 lost=21 >lossy.json || bail export "cannot make segments"
+"$make" doubt segments=1 requests=100 lost=2 unattributed=5 >doubt.json || bail export "cannot make segments"
+"$make" plain segments=2 requests=400 plain >plain.json || bail export "cannot make segments"
+
+# ---- lines --------------------------------------------------------------------------------------------
+
+"$ctl" cat --json lossy >cat.jsonl 2>/dev/null
+assert_status "jsonl: export" 0 "$ctl" export --format=jsonl --output out.jsonl lossy
+assert_eq "jsonl: the same as cat --json" "" "$(cmp out.jsonl cat.jsonl 2>&1)"
+assert_eq "jsonl: to stdout too" "" "$("$ctl" export --format=jsonl lossy 2>err | cmp - cat.jsonl 2>&1)"
+assert_grep "jsonl: with the verdict on stderr" 'lost: 2 segments, 6,000 requests, 21 lost' err
+assert_eq "sidecar: verdict" "lost 10" "$(jq -r '.record | "\(.verdict) \(.code)"' out.jsonl.loss.json)"
+assert_eq "sidecar: counts" "6000 21 86016" \
+	"$(jq -r '"\(.requests) \(.losses_total.n) \(.losses_total.bytes)"' out.jsonl.loss.json)"
+assert_eq "sidecar: every loss with its owner" "21 21 nvme0n1 write block_rq_complete reserve-failed" \
+	"$(jq -r '[(.losses | length), ([.losses[].id] | unique | length), (.losses[0] | .disk, .op, .probe, (.cause | gsub("_"; "-")))]
+		| join(" ")' out.jsonl.loss.json)"
+assert_status "jsonl: a lossy record is exported all the same" 0 "$ctl" export --format jsonl -o doubt.jsonl doubt
+assert_eq "sidecar: windows of doubt" "unknown unattributed 5" \
+	"$(jq -r '[.record.verdict, (.windows[0] | .kind, .n)] | map(tostring) | join(" ")' doubt.jsonl.loss.json)"
+
+assert_status "csv: export" 0 "$ctl" export --format=csv --output=out.csv lossy
+assert_eq "csv: header" "id,dev,disk,part,op,flags,sector,bytes,bytes_done,error,swap,start_ns" \
+	"$(head -n 1 out.csv | cut -d, -f1-12)"
+assert_eq "csv: has a sidecar" 6000 "$(jq .requests out.csv.loss.json)"
+if command -v python3 >/dev/null; then
+	# Row by row against cat --json, through a parser that is not ours.
+	python3 - out.csv cat.jsonl >csv.result <<'PY'
+import csv, json, sys
+rows = list(csv.DictReader(open(sys.argv[1], newline='', encoding='utf-8')))
+lines = [json.loads(l) for l in open(sys.argv[2], encoding='utf-8')]
+def text(v):
+    return '' if v is None else '|'.join(v) if isinstance(v, list) else str(v)
+bad = [(k, r[k], l[k]) for r, l in zip(rows, lines) for k in l if r.get(k) != text(l[k])]
+print(len(rows), len(lines), len(bad), len(lines[0]) == len(rows[0]), bad[:1])
+PY
+	assert_eq "csv: every field as in JSON" "6000 6000 0 True []" "$(cat csv.result)"
+else
+	skip "csv: every field as in JSON" "no python3"
+fi
+
+# ---- outputs that fail ------------------------------------------------------------------------------------
+
+assert_status "strict: refuses losses" 1 "$ctl" export --format=csv --strict --output=strict.csv lossy
+assert_eq "strict: writes nothing" "" "$(ls strict* 2>/dev/null)"
+assert_status "strict: takes a complete record" 0 "$ctl" export --format=csv --strict --output=strict.csv plain
+echo precious >kept.csv
+"$ctl" export --format=csv --output=kept.csv missing.iot >/dev/null 2>&1
+assert_eq "a failed export leaves the old file" precious "$(cat kept.csv)"
+assert_status "an export replaces the old file" 0 "$ctl" export --format=csv --output=kept.csv plain
+assert_eq "whole" 801 "$(wc -l <kept.csv)"
+[ -c /dev/full ] && {
+	"$ctl" export --format=jsonl lossy >/dev/full 2>err
+	assert_eq "a full disk" "1 1" "$? $(grep -c 'No space left on device' err)"
+}
+# A file size limit stands for a full disk, so that no file system has to be made.
+(
+	trap '' XFSZ
+	ulimit -f 100
+	"$ctl" export --format=jsonl --output=big.jsonl lossy 2>err
+) ; assert_eq "a disk that fills up" 1 $?
+assert_eq "leaves nothing behind" "" "$(ls big* 2>/dev/null)"
+(
+	trap '' XFSZ
+	ulimit -f 100
+	"$ctl" export --format=blktrace --output=big lossy 2>err
+) ; assert_eq "a disk that fills up, blktrace" 1 $?
+assert_eq "leaves nothing behind, blktrace" "" "$(ls -d big* 2>/dev/null)"
+assert_status "no such directory" 1 "$ctl" export --format=csv --output=no/such.csv plain
+assert_status "output is a directory" 1 "$ctl" export --format=csv --output=. plain
+assert_status "blktrace to stdout" 2 "$ctl" export --format=blktrace plain
+mkdir taken && touch taken/file
+assert_status "blktrace into a directory with files" 1 "$ctl" export --format=blktrace --output=taken plain
+assert_eq "which stay" taken/file "$(ls taken/*)"
+mkdir empty
+assert_status "blktrace into an empty directory" 0 "$ctl" export --format=blktrace --output=empty/ plain
+assert_eq "with its sidecar" 800 "$(jq .requests empty.loss.json)"
+"$make" other machine=1 segments=1 requests=10 >/dev/null
+assert_status "blktrace of two hosts is refused" 1 "$ctl" export --format=blktrace --output=two other plain
+assert_eq "no temporary files" "" "$(find . -name '*.tmp*')"
+
+# ---- blktrace, read by blkparse ------------------------------------------------------------------------------
+
+assert_status "blktrace: export" 0 "$ctl" export --format=blktrace --output=bt lossy
+if ! command -v blkparse >/dev/null || ! command -v btt >/dev/null; then
+	skip "blktrace: read by blkparse and btt" "not installed"
+	skip "blktrace: replayed by fio" "no blkparse"
+	tap_end
+fi
+assert_eq "blktrace: both disks, a file per CPU" "nvme0n1.blktrace.0 nvme0n1.blktrace.1 nvme0n1.blktrace.2 nvme0n1.blktrace.3 \
+sdb.blktrace.0 sdb.blktrace.1 sdb.blktrace.2 sdb.blktrace.3" "$(find bt -type f -printf '%f\n' | sort | paste -sd " ")"
+for disk in nvme0n1 sdb; do
+	blkparse -D bt -i $disk -f '%a %d %S %n %p %e %C %T.%9t\n' >$disk.txt 2>$disk.err
+	assert_eq "blkparse: $disk is read" "0 " "$? $(cat $disk.err)"
+	assert_grep "blkparse: $disk has no gaps" 'Skips: 0 forward' $disk.txt
+	jq -r "select(.disk == \"$disk\")" cat.jsonl >$disk.jsonl
+	count() { awk -v a="$1" '$1 == a' $disk.txt | wc -l; }
+	want() { jq -r "select($1) | .id" $disk.jsonl | wc -l; }
+	passthrough='(.op | startswith("drv_"))'
+	assert_eq "blkparse: $disk Q" "$(want "$passthrough | not")" "$(count Q)"
+	assert_eq "blkparse: $disk G" "$(want "$passthrough | not")" "$(count G)"
+	assert_eq "blkparse: $disk I" "$(want '.insert_ns != null')" "$(count I)"
+	assert_eq "blkparse: $disk D" "$(($(want true) + $(want '.requeues > 0')))" "$(count D)"
+	assert_eq "blkparse: $disk R" "$(want '.requeues > 0')" "$(count R)"
+	assert_eq "blkparse: $disk C" "$(want true)" "$(count C)"
+	assert_eq "blkparse: $disk reads, KiB" \
+		"$(jq -s 'map(select(.op == "read" or .op == "drv_in") | .bytes) | add / 1024' $disk.jsonl)" \
+		"$(awk '$1 == "C" && $2 ~ /^R/ { s += $4 } END { print s / 2 }' $disk.txt)"
+	assert_eq "blkparse: $disk writes and write_zeroes, KiB" \
+		"$(jq -s 'map(select(.op == "write" or .op == "write_zeroes") | .bytes) | add / 1024' $disk.jsonl)" \
+		"$(awk '$1 == "C" && $2 ~ /^W/ { s += $4 } END { print s / 2 }' $disk.txt)"
+	assert_eq "blkparse: $disk discards" "$(want '.op == "discard"')" \
+		"$(awk '$1 == "C" && $2 ~ /^D/' $disk.txt | wc -l)"
+	assert_eq "blkparse: $disk flushes" "$(want '.op == "flush"')" \
+		"$(awk '$1 == "C" && $2 ~ /^F/' $disk.txt | wc -l)"
+	assert_eq "blkparse: $disk sync" "$(want '.flags | index("sync")')" \
+		"$(awk '$1 == "C" && $2 ~ /S/' $disk.txt | wc -l)"
+	assert_eq "blkparse: $disk errors" "$(want '.error == -5')" \
+		"$(awk '$1 == "C" && $6 == 65531' $disk.txt | wc -l)"
+	assert_eq "blkparse: $disk in time order" "" \
+		"$(awk '$1 ~ /^[QGIDRC]$/ { print $NF }' $disk.txt | sort -cn 2>&1)"
+done
+assert_eq "blkparse: names" "$(jq -r 'select((.op | startswith("drv_") | not) and .comm == "fio") | .pid' nvme0n1.jsonl | sort -u | tr '\n' ' ')" \
+	"$(awk '$1 == "Q" && $7 == "fio" { print $5 }' nvme0n1.txt | sort -u | tr '\n' ' ')"
+blkparse -D bt -i nvme0n1 -f '%a %z\n' 2>/dev/null | awk '$1 == "C" { print $2; exit }' >wall
+first=$(jq -r '.realtime_ns' nvme0n1.jsonl | sort -n | head -n 1)
+assert_eq "blkparse: wall-clock time of the first completion" "$(date -u -d "@${first%?????????}" +%T)" "$(cut -d. -f1 wall)"
+blkparse -D bt -i nvme0n1 2>/dev/null | grep -a ' m ' >message
+assert_grep "blkparse: the verdict is in the trace" 'iotraced [0-9.]+: record lost, 21 lost' message
+
+# ---- btt -------------------------------------------------------------------------------------------------------
+
+blkparse -q -O -D bt -i nvme0n1 -d merged.bin >/dev/null 2>blkparse.err
+assert_eq "blkparse -d" "0 " "$? $(cat blkparse.err)"
+btt -i merged.bin -o btt >/dev/null 2>btt.err
+assert_eq "btt takes it without complaint" "0 " "$? $(cat btt.err)"
+btt -i merged.bin >btt.txt 2>/dev/null
+n=$(jq -r 'select(.bytes > 0 and (.op | startswith("drv_") | not)) | .id' nvme0n1.jsonl | wc -l)
+assert_eq "btt: D2C of every request with data" "$n" "$(awk '$1 == "D2C" { print $5; exit }' btt.txt)"
+assert_eq "btt: average D2C, microseconds" \
+	"$(jq -rs 'map(select(.bytes > 0 and (.op | startswith("drv_") | not))
+		| (.complete_ns | tonumber) - (.issue_last_ns | tonumber)) | add / length / 1000 | floor' nvme0n1.jsonl)" \
+	"$(awk '$1 == "D2C" { printf "%d\n", $3 * 1000000; exit }' btt.txt)"
+
+# ---- fio ---------------------------------------------------------------------------------------------------------
+
+command -v fio >/dev/null || { skip "fio: replay" "not installed"; tap_end; }
+"$ctl" export --format=blktrace --output=replay plain
+blkparse -q -O -D replay -i nvme0n1 -d replay.bin >/dev/null 2>&1
+truncate -s 512M target
+fio --name=replay --read_iolog=replay.bin --replay_redirect="$dir/target" --replay_no_stall=1 --ioengine=psync \
+	--allow_file_create=0 --output-format=json --output=fio.json 2>fio.err
+assert_eq "fio: replays it without complaint" "0 0 " "$? $(jq '.jobs[0].error' fio.json) $(cat fio.err)"
+assert_eq "fio: reads and writes" \
+	"$(jq -r '"\(.ops["nvme0n1 read"].requests) \(.ops["nvme0n1 write"].requests)"' plain.json)" \
+	"$(jq -r '.jobs[0] | "\(.read.total_ios) \(.write.total_ios)"' fio.json)"
+assert_eq "fio: bytes" \
+	"$(jq -r '"\(.ops["nvme0n1 read"].bytes) \(.ops["nvme0n1 write"].bytes)"' plain.json)" \
+	"$(jq -r '.jobs[0] | "\(.read.io_bytes) \(.write.io_bytes)"' fio.json)"
+
+tap_end
