@@ -17,6 +17,7 @@ def holds($what; $cond): if $cond then empty else $what end;
 # Flags that describe the record rather than the request
 def request_flags: map(select(IN("flush-seq", "no-start", "no-stat", "partial") | not)) | sort;
 
+# A large operation is split, and what is split may not be merged again.
 def want_flags($call; $big):
   if $call == "read" then (if $o.sync_reads and ($big | not) then ["sync"] else [] end)
   elif $call == "read-batch" or $call == "read-deep" then []
@@ -55,7 +56,7 @@ def check_where($x):
 def check_data($x):
   check_where($x), check_times($x), check_who($x),
   same("op"; $x.want; .op),
-  same("flags"; want_flags($x.call; $x.bytes > 1048576); .flags | request_flags),
+  same("flags"; want_flags($x.call; $x.bytes > 1048576); .flags | if $x.bytes > 524288 then . - ["nomerge"] else . end | request_flags),
   same("bytes_done"; .bytes; .bytes_done),
   same("error"; 0; .error), same("status"; 0; .status),
   same("swap"; "none"; .swap), same("swap_rule"; null; .swap_rule),

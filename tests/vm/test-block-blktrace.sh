@@ -19,6 +19,7 @@ ours=/tmp/export
 mkdir -p $theirs
 
 block_trace=no
+block_expect=no # two at once: a flush may serve both
 block_begin "blktrace" "$disk"
 blktrace -d "/dev/$disk" -D $theirs -o bt >/tmp/blktrace.log 2>&1 &
 tracer=$!
