@@ -16,6 +16,9 @@
 static const uint8_t block_magic[4] = {IOT_MAGIC_BLOCK & 0xff, IOT_MAGIC_BLOCK >> 8 & 0xff,
 				       IOT_MAGIC_BLOCK >> 16 & 0xff, IOT_MAGIC_BLOCK >> 24};
 
+static const uint8_t footer_magic[4] = {IOT_MAGIC_FOOTER & 0xff, IOT_MAGIC_FOOTER >> 8 & 0xff,
+					IOT_MAGIC_FOOTER >> 16 & 0xff, IOT_MAGIC_FOOTER >> 24};
+
 void iot_walk_init(const struct iot_segment *s, struct iot_walk *w)
 {
 	*w = (struct iot_walk){
@@ -65,11 +68,13 @@ static int footer_at(struct iot_segment *s, uint64_t pos, bool *ret, struct iot_
 	int r;
 
 	*ret = false;
-	if (rest < sizeof(prefix))
-		return 0;
-	r = iot_segment_pread(s, pos, prefix, sizeof(prefix), err);
+	r = iot_segment_pread(s, pos, prefix, IOT_MIN(rest, sizeof(prefix)), err);
 	if (r < 0)
 		return r;
+	if (rest < sizeof(prefix)) {
+		*ret = memcmp(prefix, footer_magic, IOT_MIN(rest, sizeof(footer_magic))) == 0;
+		return 0;
+	}
 	if (iot_meta_frame_size(prefix, IOT_MAGIC_FOOTER, IOT_LIMIT_FOOTER_BYTES, &frame) < 0)
 		return 0;
 	if (frame > rest) {

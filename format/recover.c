@@ -359,7 +359,7 @@ int iot_recover(struct iot_segment *s, int out_dirfd, const char *out_name,
 	if (r < 0)
 		return r;
 	rc->s = s;
-	r = iot_batch_new(IOT_BLOCK_RECORDS, &rc->b);
+	r = iot_batch_new(1, &rc->b); /* grows with the blocks */
 	if (r < 0)
 		return iot_error_set(err, r, "out of memory");
 	r = iot_writer_open(out_dirfd, out_name, iot_segment_info(s), &rc->w);

@@ -88,7 +88,7 @@ static int read_block(struct iot_segment *s, struct tally *t, const struct iot_b
 	if (info->kind == IOT_BLOCK_LEDGER)
 		return 0; /* loaded as a whole */
 	if (!*b) {
-		r = iot_batch_new(IOT_BLOCK_RECORDS, b);
+		r = iot_batch_new(info->count, b);
 		if (r < 0)
 			return iot_error_set(err, r, "out of memory");
 	}
