@@ -183,7 +183,7 @@ valgrind: $(UNIT_BIN) ## Unit tests under valgrind
 	$(Q)KIND=unit WRAP='valgrind -q --error-exitcode=99 --leak-check=full' tests/run-all.sh
 
 .PHONY: lint format
-lint: $(SKEL) ## clang-format, clang-tidy, cppcheck, shellcheck, include directions
+lint: $(SKEL) $(B)/flags $(B)/iotracectl ## clang-format, clang-tidy, cppcheck, shellcheck, include directions, rules
 	$(Q)B=$(B) tests/lint/run.sh
 format: ## Reformat all C sources
 	$(Q)git ls-files '*.c' '*.h' | xargs clang-format -i

@@ -10,6 +10,7 @@
  *
  * Every message begins with "FILE:LINE:COLUMN: ", counted from 1, of the key or value it is about.
  */
+#include <assert.h>
 #include <yaml.h>
 
 #include "config/keys.h"
@@ -318,6 +319,7 @@ static int parse_mapping(struct parse *p, const struct config_key *section)
 		r = resolve_key(p, section, &n, &key);
 		if (r < 0)
 			return r;
+		assert(key);
 		r = parse_value(p, key);
 		if (r < 0)
 			return r;

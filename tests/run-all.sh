@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The check runner: `make check`. Runs the kinds of test in order (unit, golden, fuzz-smoke, live, vm), adds
-# up what they printed and ends with one line: "N passed, N failed, N skipped".
+# The check runner: `make check`. Runs the kinds of test in order (unit, golden, fuzz-smoke, lint, live, vm),
+# adds up what they printed and ends with one line: "N passed, N failed, N skipped".
 #
 # What is a test (no list to keep; put a file in its place):
 #	unit		$B/tests/unit/test-*			cmocka programs; each of their cases counts
 #			tests/unit/test-*.sh			the tests' own tools; no root, no kernel
 #	golden		tests/golden/test-*.sh
 #	fuzz-smoke	$B/tests/fuzz-replay/fuzz-*, tests/fuzz/test-*.sh
+#	lint		tests/lint/test-*.sh			make lint, one result a part
 #	live		tests/live/test-*.sh			on this host, as root, one at a time
 #	vm		tests/vm/test-*.sh			in a machine with each kernel, $VM_JOBS at a time
 # Every test prints "ok NAME", "not ok NAME: reason" and "skip NAME: reason" lines (tests/lib/tap.sh; cmocka's own
@@ -28,7 +29,7 @@ cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
 case $B in /*) ;; *) B=$PWD/$B ;; esac
 logs=$B/test-logs
-kinds=${KIND:-unit golden fuzz-smoke live vm}
+kinds=${KIND:-unit golden fuzz-smoke lint live vm}
 pick=${T:-}
 vm_jobs=${VM_JOBS:-2}
 kernels=${KERNELS:-$(tests/vm/kernels.sh --list)}
@@ -178,10 +179,11 @@ for kind in $kinds; do
 	unit) run_unit ;;
 	golden) run_scripts golden golden 120 ;;
 	fuzz | fuzz-smoke) run_fuzz ;;
+	lint) run_scripts lint lint 900 ;;
 	live) run_scripts live live 300 ;;
 	vm) run_vm ;;
 	*)
-		echo "unknown kind '$kind' (unit golden fuzz-smoke live vm)" >&2
+		echo "unknown kind '$kind' (unit golden fuzz-smoke lint live vm)" >&2
 		exit 2
 		;;
 	esac
