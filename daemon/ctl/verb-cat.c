@@ -54,10 +54,10 @@ int verb_cat(struct ctl *c, int argc, char **argv)
 	code = copy_requests(c, scan, &out);
 	r = ctl_out_flush(&out);
 	ctl_out_done(&out);
-	if (r < 0)
-		return IOT_MAX(code, ctl_output_result(r, "output"));
 	if (code != CTL_OK)
 		return code;
+	if (r < 0)
+		return ctl_output_result(r, "output");
 	/* On a terminal the pager comes first: stderr would be painted over. */
 	ctl_pager_close();
 	r = iot_scan_verdict(scan, false, &v, &err);

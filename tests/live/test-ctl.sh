@@ -72,7 +72,7 @@ assert_eq "cat: absent is null" "null null null" \
 	"$(jq -r 'select(.op == "flush") | [.sector, .ino, .fsdev] | map(tojson) | join(" ")' cat.jsonl | sort -u)"
 assert_eq "cat: in time order" true \
 	"$(jq -s 'map(.complete_ns) | . == sort' cat.jsonl)"
-assert_eq "cat: a name that is not UTF-8" '"büro\"\\\n,"' "$(jq -ca .comm cat.jsonl | grep ro | sort -u)"
+assert_eq "cat: a name that is not UTF-8" '"b\u00fcro\"\\\n,"' "$(jq -ca .comm cat.jsonl | grep ro | sort -u)"
 "$ctl" whole cat >/dev/null 2>&1
 assert_eq "a path in place of the verb is a usage error" 2 $?
 
