@@ -107,7 +107,7 @@ static inline void pack_bits(const uint64_t *v, unsigned int k, unsigned int b, 
 
 static uint8_t *pack_patches(const uint64_t *v, unsigned int k, struct width w, uint8_t *out)
 {
-	uint8_t position[IOT_PACK_GROUP + 1];
+	uint8_t position[IOT_PACK_GROUP + 1] = {0};
 	unsigned int n = 0;
 
 	for (unsigned int i = 0; i < k; i++) {
