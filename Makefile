@@ -145,7 +145,7 @@ $(B)/tests/fuzz-replay/%: tests/fuzz/%.c tests/fuzz/replay-main.c $(TEST_LIBS) $
 
 .PHONY: unit tests-bin
 tests-bin: $(UNIT_BIN) $(FUZZ_REPLAY) $(TOOL_BIN)
-unit: $(UNIT_BIN) ## Build and run the unit tests only (no root)
+unit: all $(UNIT_BIN) ## Build and run the unit tests only (no root)
 	$(Q)KIND=unit tests/run-all.sh
 
 .PHONY: deps
@@ -179,7 +179,7 @@ asan: ## Unit tests under AddressSanitizer
 	$(Q)$(MAKE) B=$(B)/asan SAN='-fsanitize=address -fno-omit-frame-pointer' CFLAGS='-O1 -g' unit
 ubsan: ## Unit tests under UndefinedBehaviorSanitizer
 	$(Q)$(MAKE) B=$(B)/ubsan SAN='-fsanitize=undefined -fno-sanitize-recover=all' CFLAGS='-O1 -g' unit
-valgrind: $(UNIT_BIN) ## Unit tests under valgrind
+valgrind: all $(UNIT_BIN) ## Unit tests under valgrind
 	$(Q)KIND=unit WRAP='valgrind -q --error-exitcode=99 --leak-check=full' tests/run-all.sh
 
 .PHONY: lint format
@@ -190,6 +190,7 @@ format: ## Reformat all C sources
 
 # ---- install ---------------------------------------------------------------------------------------
 
+MAN := $(notdir $(wildcard packaging/man/*.[1-9]))
 .PHONY: install uninstall
 install: all ## Install below $(DESTDIR)$(prefix)
 	install -D -m 0755 $(B)/iotraced $(DESTDIR)$(sbindir)/iotraced
@@ -198,9 +199,11 @@ install: all ## Install below $(DESTDIR)$(prefix)
 	install -d -m 0755 $(DESTDIR)$(sysconfdir)/iotraced/conf.d $(DESTDIR)$(unitdir)
 	sed 's|@sbindir@|$(sbindir)|g' units/iotraced.service.in > $(DESTDIR)$(unitdir)/iotraced.service
 	install -D -m 0644 units/iotraced.sysusers $(DESTDIR)$(sysusersdir)/iotraced.conf
+	set -e; for page in $(MAN); do install -D -m 0644 packaging/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 uninstall: ## Remove what install put there (the configuration stays)
 	rm -f $(DESTDIR)$(sbindir)/iotraced $(DESTDIR)$(bindir)/iotracectl
 	rm -f $(DESTDIR)$(unitdir)/iotraced.service $(DESTDIR)$(sysusersdir)/iotraced.conf
+	for page in $(MAN); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 
 .PHONY: clean help
 clean: ## Remove build/

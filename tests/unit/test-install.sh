@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# make install puts exactly what it should below DESTDIR, and make uninstall takes all of it but the configuration.
+cd "$(dirname "$0")/../.." || exit 2
+# shellcheck source=tests/lib/tap.sh
+. tests/lib/tap.sh
+
+# The same spelling as in `make`: another one is another set of flags, hence another build.
+B=${B:-build}
+B=${B#"$PWD"/}
+dest=$(mktemp -d)
+trap 'rm -rf "$dest"' EXIT
+
+files() { (cd "$dest" && find . -type f | sort); }
+run() { make -s B="$B" DESTDIR="$dest" prefix=/usr "$@"; }
+
+assert_status "make install" 0 run install
+assert_eq "installed files" "\
+./etc/iotraced/iotraced.yaml
+./usr/bin/iotracectl
+./usr/lib/systemd/system/iotraced.service
+./usr/lib/sysusers.d/iotraced.conf
+./usr/sbin/iotraced
+./usr/share/man/man1/iotracectl.1
+./usr/share/man/man5/iotraced.yaml.5
+./usr/share/man/man8/iotraced.8" "$(files)"
+assert_eq "conf.d" drwxr-xr-x "$(stat -c %A "$dest/etc/iotraced/conf.d")"
+assert_eq "place of the daemon in the unit" "ExecStart=/usr/sbin/iotraced" \
+	"$(grep '^ExecStart=' "$dest/usr/lib/systemd/system/iotraced.service")"
+assert_eq "nothing left to put in" "" "$(grep -v '^#' "$dest/usr/lib/systemd/system/iotraced.service" | grep @ | grep -v SystemCallFilter)"
+assert_status "the installed configuration is good" 0 \
+	"$dest/usr/sbin/iotraced" --config "$dest/etc/iotraced/iotraced.yaml" --check-config
+assert_status "make install again" 0 run install
+assert_status "make uninstall" 0 run uninstall
+assert_eq "what stays" "./etc/iotraced/iotraced.yaml" "$(files)"
+tap_end
