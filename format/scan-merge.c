@@ -241,8 +241,8 @@ static bool filter_skips(const struct iot_filter *f, const struct iot_segment *s
 }
 
 /* Decodes one block into the heap. A damaged one is noted, and passed over. */
-static int load_block(struct iot_merge *m, struct merge_segment *seg, uint64_t columns,
-		      struct iot_error *err)
+static int decode_block(struct iot_merge *m, struct merge_segment *seg, uint64_t columns,
+			struct iot_error *err)
 {
 	const struct merge_block *mb = &seg->blocks[seg->next++];
 	_cleanup_(held_freep) struct held *h = NULL;
@@ -289,6 +289,30 @@ static int load_block(struct iot_merge *m, struct merge_segment *seg, uint64_t c
 	return 0;
 }
 
+/* A file that retention deleted since the scan began is a hole in it, not its end. */
+static bool gone(struct iot_merge *m, const struct iot_segment *s, int code)
+{
+	if (code != -ENOENT && code != -ESTALE)
+		return false;
+	iot_verdict_reason(m->notes, IOT_VERDICT_UNKNOWN,
+			   "segment %llu: the file was deleted while it was read",
+			   (unsigned long long)iot_segment_info(s)->seq);
+	return true;
+}
+
+static int load_block(struct iot_merge *m, struct merge_segment *seg, uint64_t columns,
+		      struct iot_error *err)
+{
+	struct iot_error why = {0};
+	int r = decode_block(m, seg, columns, &why);
+
+	if (r < 0 && gone(m, seg->s, r)) {
+		seg->next = seg->n_blocks;
+		return 0;
+	}
+	return r < 0 ? iot_error_set(err, r, "%s", why.text[0] ? why.text : strerror(-r)) : 0;
+}
+
 static int cmp_block(const void *a, const void *b)
 {
 	const struct merge_block *x = a, *y = b;
@@ -298,7 +322,7 @@ static int cmp_block(const void *a, const void *b)
 }
 
 /* Lists the blocks of requests that the filter does not exclude, by their first time. */
-static int list_blocks(struct iot_merge *m, struct merge_segment *seg, struct iot_error *err)
+static int walk_blocks(struct iot_merge *m, struct merge_segment *seg, struct iot_error *err)
 {
 	size_t cap = 0;
 	struct iot_walk w;
@@ -339,6 +363,18 @@ static int list_blocks(struct iot_merge *m, struct merge_segment *seg, struct io
 	if (seg->n_blocks > 1)
 		qsort(seg->blocks, seg->n_blocks, sizeof(*seg->blocks), cmp_block);
 	return 0;
+}
+
+static int list_blocks(struct iot_merge *m, struct merge_segment *seg, struct iot_error *err)
+{
+	struct iot_error why = {0};
+	int r = walk_blocks(m, seg, &why);
+
+	if (r < 0 && gone(m, seg->s, r)) {
+		seg->n_blocks = 0;
+		return 0;
+	}
+	return r < 0 ? iot_error_set(err, r, "%s", why.text[0] ? why.text : strerror(-r)) : 0;
 }
 
 /* ---- what comes next ---- */

@@ -293,6 +293,7 @@ int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, st
 		if (r < 0)
 			return r;
 		iot_verdict_merge(&all, &one);
+		/* Many short chains: verification parks only within one. */
 		for (size_t j = i; sc->n_segments >= MANY_SEGMENTS && j < k; j++)
 			iot_segment_park(sc->segments[j]);
 	}

@@ -11,6 +11,8 @@
 #include "format/books.h"
 #include "format/verify-internal.h"
 
+#define MANY_SEGMENTS 64 /* more than these do not keep their files open */
+
 /* One segment's verdict into the chain's, its reasons under its number. */
 static void merge_numbered(struct iot_verdict *all, const struct iot_verdict *one, uint64_t seq)
 {
@@ -158,10 +160,19 @@ int iot_verify_many(struct iot_segment **segments, size_t n, bool full, struct i
 	for (size_t i = 0; i < n; i++) {
 		const struct iot_segment_info *info = iot_segment_info(segments[i]);
 		const struct iot_footer *f = iot_segment_footer(segments[i]);
-		int r = iot_verify_one(segments[i], full, &ends[1], &one, err);
+		struct iot_error why = {0};
+		int r;
 
-		if (r < 0)
-			return r;
+		ends[1] = (struct iot_ring_ends){0};
+		r = iot_verify_one(segments[i], full, &ends[1], &one, &why);
+		if (r == -ENOENT || r == -ESTALE) {
+			/* Retention took it between opening and now; the header is all we have. */
+			one = (struct iot_verdict){0};
+			iot_verdict_reason(&one, IOT_VERDICT_UNKNOWN,
+					   "the file was deleted while it was read");
+		} else if (r < 0) {
+			return iot_error_set(err, r, "%s", why.text);
+		}
 		merge_numbered(&all, &one, info->seq);
 		if (i > 0)
 			check_pair(segments[i - 1], segments[i], &ends[0], &ends[1], &all);
@@ -172,6 +183,8 @@ int iot_verify_many(struct iot_segment **segments, size_t n, bool full, struct i
 		if (i > 0 && info->seq != iot_segment_info(segments[i - 1])->seq + 1)
 			ends[0] = (struct iot_ring_ends){0};
 		carry_rings(&ends[0], &ends[1]);
+		if (n >= MANY_SEGMENTS)
+			iot_segment_park(segments[i]);
 	}
 	*ret = all;
 	return 0;

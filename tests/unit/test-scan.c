@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * test-scan.c - many files as one: which are found, in which order their records come out, what
+ * the filters take, and that damage is noted and not fatal.
+ */
+#include "tests/unit/segment-builder.h"
+
+#include <sys/resource.h>
+
+static struct iot_scan *must_scan(const char *path, const struct iot_filter *f)
+{
+	struct iot_error err = {0};
+	struct iot_scan *sc;
+
+	if (iot_scan_open(&path, 1, f, &sc, &err) < 0)
+		fail_msg("%s", err.text);
+	return sc;
+}
+
+/* Drains the scan; checks the order by wall clock. */
+static uint32_t drain(struct iot_scan *sc, uint64_t *ret_first_id, uint64_t *ret_last_id)
+{
+	struct iot_error err = {0};
+	struct iot_segment *s;
+	struct iot_request r;
+	uint64_t last = 0;
+	uint32_t n = 0;
+	int ret;
+
+	while ((ret = iot_scan_next(sc, &r, &s, &err)) == 0) {
+		uint64_t t = iot_segment_realtime_ns(s, r.complete_ns);
+
+		assert_true(t >= last);
+		last = t;
+		if (n == 0 && ret_first_id)
+			*ret_first_id = r.id;
+		if (ret_last_id)
+			*ret_last_id = r.id;
+		n++;
+	}
+	if (ret < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(ret, IOT_READ_END);
+	assert_int_equal(iot_scan_next(sc, &r, &s, &err), IOT_READ_END);
+	return n;
+}
+
+static uint32_t count(const char *path, const struct iot_filter *f)
+{
+	struct iot_scan *sc = must_scan(path, f);
+	uint32_t n = drain(sc, NULL, NULL);
+
+	iot_scan_close(sc);
+	return n;
+}
+
+static void test_directory_in_order(void **state)
+{
+	uint64_t first, last;
+	struct iot_verdict v;
+	struct build_dir d;
+	struct iot_scan *sc;
+	struct build b;
+
+	(void)state;
+	build_dir_open(&d);
+	for (uint64_t seq = 4; seq > 0; seq--) {
+		char name[32];
+
+		build_init(&b, seq, 3, 8);
+		/* Names do not tell the order. */
+		snprintf(name, sizeof(name), "%c.iot", (char)('a' + seq * 7 % 5));
+		build_write(&b, d.fd, name);
+	}
+	build_store(&d, "README", "not a segment", 13);
+	sc = must_scan(d.path, NULL);
+	assert_int_equal(iot_scan_n_segments(sc), 4);
+	for (size_t i = 0; i < 4; i++)
+		assert_int_equal(iot_segment_info(iot_scan_segment(sc, i))->seq, i + 1);
+	assert_int_equal(drain(sc, &first, &last), 96);
+	assert_int_equal(first >> 13, 100001);
+	assert_int_equal(last >> 13, 400024);
+	assert_int_equal(iot_scan_verdict(sc, false, &v, NULL), 0);
+	assert_int_equal(v.n_records, 96);
+	iot_scan_close(sc);
+	build_dir_close(&d);
+}
+
+/* Two rings' stretches one after the other: blocks 0 to 2 and 3 to 5 cover the same time. */
+static void two_rings(struct iot_request *r, uint32_t i)
+{
+	r->complete_ns = SPAN_NS + SEC_NS + (i % 24) * BUILD_MS_NS + i / 24 * 1000;
+	r->ring = (uint8_t)(i / 24);
+}
+
+/* And rows of a block out of order. */
+static void backwards(struct iot_request *r, uint32_t i)
+{
+	r->complete_ns = SPAN_NS + SEC_NS + (i / 8 * 8 + 7 - i % 8) * BUILD_MS_NS;
+}
+
+static void test_overlapping_blocks(void **state)
+{
+	struct build_dir d;
+	struct build b;
+
+	(void)state;
+	build_dir_open(&d);
+	build_init(&b, 1, 6, 8);
+	b.change = two_rings;
+	build_write(&b, d.fd, "a.iot");
+	assert_int_equal(count(d.path, NULL), 48);
+	build_init(&b, 1, 6, 8);
+	b.change = backwards;
+	build_write(&b, d.fd, "a.iot");
+	assert_int_equal(count(d.path, NULL), 48);
+	/* An unsealed file has no index: the same. */
+	unlinkat(d.fd, "a.iot", 0);
+	b.seal = false;
+	b.ring_pos = 0;
+	build_write(&b, d.fd, "a.open");
+	assert_int_equal(count(d.path, NULL), 48);
+	build_dir_close(&d);
+}
+
+/* Two hosts (or boots): monotonic clocks that have nothing to do with each other. */
+static void test_captures_by_wall_clock(void **state)
+{
+	struct build_dir d;
+	struct iot_scan *sc;
+	struct build b;
+	struct iot_request r;
+	struct iot_segment *s;
+	unsigned int changes = 0;
+	uint8_t capture = 0;
+
+	(void)state;
+	build_dir_open(&d);
+	build_init(&b, 1, 2, 8);
+	build_write(&b, d.fd, "a.iot");
+	build_init(&b, 3, 2, 8);
+	memset(b.x.info.capture_id, 1, 16);
+	/* The same wall-clock second, half a millisecond later. */
+	b.x.info.clocks.realtime_ns = 1700000000ULL * SEC_NS + SPAN_NS - SEC_NS + BUILD_MS_NS / 2;
+	build_write(&b, d.fd, "b.iot");
+	assert_int_equal(count(d.path, NULL), 32);
+	sc = must_scan(d.path, NULL);
+	while (iot_scan_next(sc, &r, &s, NULL) == 0) {
+		changes += iot_segment_info(s)->capture_id[0] != capture;
+		capture = iot_segment_info(s)->capture_id[0];
+	}
+	assert_int_equal(changes, 32); /* they take turns */
+	iot_scan_close(sc);
+	build_dir_close(&d);
+}
+
+static void test_archive_tree(void **state)
+{
+	struct iot_error err = {0};
+	struct iot_scan *sc;
+	struct build_dir d;
+	char path[256];
+	const char *paths[2];
+	struct build b;
+
+	(void)state;
+	build_dir_open(&d);
+	assert_int_equal(mkdirat(d.fd, "host=h", 0700), 0);
+	assert_int_equal(mkdirat(d.fd, "host=h/stream=block", 0700), 0);
+	assert_int_equal(mkdirat(d.fd, "host=h/stream=block/date=2026-01-01", 0700), 0);
+	assert_int_equal(mkdirat(d.fd, "empty", 0700), 0);
+	assert_int_equal(symlinkat(".", d.fd, "empty/loop"), 0);
+	build_init(&b, 1, 1, 8);
+	build_write(&b, d.fd, "host=h/stream=block/date=2026-01-01/block-1.iot");
+	build_init(&b, 2, 1, 8);
+	build_write(&b, d.fd, "block-2.iot");
+	/* The same segment in the archive and in the state directory is one segment. */
+	build_init(&b, 2, 1, 8);
+	build_write(&b, d.fd, "host=h/stream=block/block-2.iot");
+	assert_int_equal(count(d.path, NULL), 16);
+
+	snprintf(path, sizeof(path), "%s/block-2.iot", d.path);
+	paths[0] = d.path;
+	paths[1] = path;
+	assert_int_equal(iot_scan_open(paths, 2, NULL, &sc, &err), 0);
+	assert_int_equal(iot_scan_n_segments(sc), 2);
+	iot_scan_close(sc);
+
+	snprintf(path, sizeof(path), "%s/empty", d.path);
+	assert_int_equal(iot_scan_open(&paths[1], 1, NULL, &sc, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "no segments"));
+	err.text[0] = '\0';
+	snprintf(path, sizeof(path), "%s/none.iot", d.path);
+	assert_int_equal(iot_scan_open(&paths[1], 1, NULL, &sc, &err), -ENOENT);
+	assert_non_null(strstr(err.text, path));
+	build_dir_close(&d);
+}
+
+/* A copy that contradicts: another file of the same number. */
+static void test_copies(void **state)
+{
+	struct iot_verdict v;
+	struct iot_scan *sc;
+	struct build_dir d;
+	struct build b;
+
+	(void)state;
+	build_dir_open(&d);
+	build_init(&b, 1, 1, 8);
+	build_write(&b, d.fd, "a.iot");
+	b.seal = false;
+	build_write(&b, d.fd, "a.open"); /* the unsealed copy loses without a word */
+	sc = must_scan(d.path, NULL);
+	assert_int_equal(iot_scan_n_segments(sc), 1);
+	assert_int_equal(iot_scan_verdict(sc, true, &v, NULL), 0);
+	if (v.code != IOT_VERDICT_COMPLETE)
+		fail_msg("%s", v.reasons[0]);
+	iot_scan_close(sc);
+	build_init(&b, 1, 2, 8);
+	build_write(&b, d.fd, "b.iot");
+	sc = must_scan(d.path, NULL);
+	assert_int_equal(iot_scan_n_segments(sc), 1);
+	assert_int_equal(iot_scan_verdict(sc, true, &v, NULL), 0);
+	assert_int_equal(v.code, IOT_VERDICT_UNKNOWN);
+	assert_true(build_mentions(&v, "two files differ"));
+	iot_scan_close(sc);
+	build_dir_close(&d);
+}
+
+static void test_filters(void **state)
+{
+	const uint64_t t0 = 1700000000ULL * SEC_NS + SPAN_NS + SEC_NS; /* request 0 */
+	struct iot_filter f;
+	struct build_dir d;
+	struct build b;
+
+	(void)state;
+	build_dir_open(&d);
+	build_init(&b, 1, 3, 8);
+	build_write(&b, d.fd, "a.iot");
+	/* 24 requests; see build_request for who they are. */
+#define TAKES(n, ...)                                   \
+	do {                                            \
+		f = (struct iot_filter){__VA_ARGS__};   \
+		assert_int_equal(count(d.path, &f), n); \
+	} while (0)
+	TAKES(24, .pid = 0);
+	TAKES(18, .dev = "nvme0n1");
+	TAKES(18, .dev = "/dev/nvme0n1");
+	TAKES(18, .dev = "259:0");
+	TAKES(6, .dev = "nvme0n1p2");
+	TAKES(6, .dev = "259:2");
+	TAKES(6, .dev = "sdb");
+	TAKES(6, .dev = "8:16");
+	TAKES(0, .dev = "nvme0n");
+	TAKES(0, .dev = "259:1");
+	TAKES(12, .ops = 1U << IOT_OP_READ);
+	TAKES(12, .ops = 1U << IOT_OP_WRITE);
+	TAKES(24, .ops = 1U << IOT_OP_WRITE | 1U << IOT_OP_READ);
+	TAKES(0, .ops = 1U << IOT_OP_FLUSH);
+	TAKES(3, .swap = IOT_SWAP_ONLY);
+	TAKES(21, .swap = IOT_SWAP_WITHOUT);
+	TAKES(3, .swap = IOT_SWAP_ONLY_OUT);
+	TAKES(0, .swap = IOT_SWAP_ONLY_IN);
+	TAKES(24, .pid = 1000); /* the thread group of all */
+	TAKES(8, .pid = 1002);
+	TAKES(16, .comm = "fio");
+	TAKES(8, .comm = "kworker/0:1");
+	TAKES(0, .comm = "kworker");
+	TAKES(24, .min_latency_ns = 900000);
+	TAKES(0, .min_latency_ns = 900001);
+	TAKES(1, .id = 100004ULL << 13 | 1);
+	TAKES(0, .id = 7);
+	TAKES(24, .since_ns = t0);
+	TAKES(23, .since_ns = t0 + 1);
+	TAKES(1, .until_ns = t0);
+	TAKES(0, .until_ns = t0 - 1);
+	TAKES(5, .since_ns = t0 + 10 * BUILD_MS_NS, .until_ns = t0 + 14 * BUILD_MS_NS);
+	TAKES(0, .since_ns = t0 + 24 * BUILD_MS_NS);
+	TAKES(2, .since_ns = t0 + 10 * BUILD_MS_NS, .until_ns = t0 + 14 * BUILD_MS_NS,
+	      .ops = 1U << IOT_OP_WRITE);
+#undef TAKES
+	build_dir_close(&d);
+}
+
+/* A field the record does not have never matches; iot_filter_match says the same as a scan. */
+static void test_match_is_pure(void **state)
+{
+	struct iot_filter f = {.min_latency_ns = 1};
+	struct iot_request r;
+	struct iot_scan *sc;
+	struct iot_segment *s;
+	struct build_dir d;
+	struct build b;
+	char name[32];
+
+	(void)state;
+	build_dir_open(&d);
+	build_init(&b, 1, 1, 8);
+	build_write(&b, d.fd, "a.iot");
+	sc = must_scan(d.path, NULL);
+	s = iot_scan_segment(sc, 0);
+	build_request(&r, 1, 5);
+	assert_true(iot_filter_match(&f, s, &r));
+	r.start_ns = 0; /* then from issue */
+	assert_true(iot_filter_match(&f, s, &r));
+	r.issue_ns = 0;
+	assert_false(iot_filter_match(&f, s, &r));
+	build_request(&r, 1, 5);
+	r.complete_ns = r.start_ns - 1;
+	assert_false(iot_filter_match(&f, s, &r));
+	f = (struct iot_filter){.comm = "sixteen-letters!"};
+	memcpy(r.comm, "sixteen-letters!", 16);
+	assert_true(iot_filter_match(&f, s, &r));
+	f = (struct iot_filter){.dev = "259:0"};
+	assert_true(iot_filter_match(&f, s, &r));
+	f = (struct iot_filter){.dev = "259:0x"};
+	assert_false(iot_filter_match(&f, s, &r));
+	f = (struct iot_filter){.dev = "4355:0"}; /* 259 + 4096: must not wrap */
+	assert_false(iot_filter_match(&f, s, &r));
+	assert_string_equal(iot_dev_name(s, BUILD_OTHER, name, sizeof(name)), "sdb");
+	assert_string_equal(iot_dev_name(s, IOT_DEV(7, 3), name, sizeof(name)), "7:3");
+	iot_scan_close(sc);
+	build_dir_close(&d);
+}
+
+static void test_losses(void **state)
+{
+	struct iot_filter f = {.dev = "sdb"};
+	struct iot_loss *losses;
+	struct iot_scan *sc;
+	struct build_dir d;
+	struct build b;
+	size_t n;
+
+	(void)state;
+	build_dir_open(&d);
+	for (uint64_t seq = 1; seq <= 2; seq++) {
+		build_init(&b, seq, 1, 8);
+		fixture_file(&b.x, 77, 3);
+		b.x.losses[0].dev = b.x.losses[0].part = BUILD_OTHER;
+		fixture_file(&b.x, 78, 1);
+		b.x.losses[1].dev = b.x.losses[1].part = BUILD_DISK;
+		build_write(&b, d.fd, seq == 1 ? "a.iot" : "b.iot");
+	}
+	sc = must_scan(d.path, NULL);
+	assert_int_equal(iot_scan_losses(sc, &losses, &n, NULL), 0);
+	assert_int_equal(n, 4);
+	free(losses);
+	iot_scan_close(sc);
+	sc = must_scan(d.path, &f);
+	assert_int_equal(iot_scan_losses(sc, &losses, &n, NULL), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(losses[0].id, 77);
+	free(losses);
+	iot_scan_close(sc);
+	f = (struct iot_filter){.until_ns = 1700000000ULL * SEC_NS + 2 * SPAN_NS - SEC_NS};
+	sc = must_scan(d.path, &f);
+	assert_int_equal(iot_scan_losses(sc, &losses, &n, NULL), 0);
+	assert_int_equal(n, 2);
+	free(losses);
+	iot_scan_close(sc);
+	build_dir_close(&d);
+}
+
+static void test_damage_is_not_fatal(void **state)
+{
+	struct iot_verdict v;
+	struct iot_error err = {0};
+	struct build_dir d;
+	struct iot_scan *sc;
+	char path[128];
+	const char *paths[] = {path};
+	struct build b;
+	uint8_t *data;
+	size_t size;
+
+	(void)state;
+	build_dir_open(&d);
+	build_init(&b, 1, 3, 8);
+	build_write(&b, d.fd, "a.iot");
+	build_init(&b, 2, 3, 8);
+	build_write(&b, d.fd, "b.iot");
+	size = build_load(&d, "a.iot", &data);
+	data[size / 2] ^= 4; /* the second block */
+	build_store(&d, "a.iot", data, size);
+	build_store(&d, "c.iot", data, 20);
+	build_store(&d, "d.iot", "", 0);
+	sc = must_scan(d.path, NULL);
+	assert_int_equal(iot_scan_n_segments(sc), 2);
+	assert_int_equal(drain(sc, NULL, NULL), 40);
+	for (int full = 0; full < 2; full++) {
+		assert_int_equal(iot_scan_verdict(sc, full, &v, &err), 0);
+		assert_int_equal(v.code, IOT_VERDICT_CORRUPT);
+		assert_true(build_mentions(&v, "segment 1: damaged"));
+		assert_true(
+			build_mentions(&v, "c.iot: offset 20: the file ends inside its header"));
+		assert_true(build_mentions(&v, "d.iot: offset 0: empty file"));
+	}
+	assert_int_equal(v.n_records, 40);
+	iot_scan_close(sc);
+	/* Alone it is an error: there is nothing to read. */
+	snprintf(path, sizeof(path), "%s/d.iot", d.path);
+	assert_int_equal(iot_scan_open(paths, 1, NULL, &sc, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, "empty file"));
+	free(data);
+	build_dir_close(&d);
+}
+
+/* More segments than descriptors; one is sealed, one deleted while the scan is open. */
+static void test_many_segments(void **state)
+{
+	struct rlimit old, few = {.rlim_cur = 40};
+	struct build_dir d;
+	struct iot_scan *sc;
+	struct iot_verdict v;
+	uint64_t hash = 0, pos = 0;
+	struct build b;
+	char name[32];
+
+	(void)state;
+	build_dir_open(&d);
+	for (uint64_t seq = 1; seq <= 100; seq++) {
+		build_init(&b, seq, 1, 8);
+		b.x.f.prev_footer_hash = hash;
+		b.ring_pos = pos;
+		b.seal = seq < 99;
+		snprintf(name, sizeof(name), "s%03u.%s", (unsigned int)seq,
+			 b.seal ? "iot" : "open");
+		build_write(&b, d.fd, name);
+		hash = b.footer_hash;
+		pos = b.ring_pos;
+	}
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	sc = must_scan(d.path, NULL);
+	assert_int_equal(iot_scan_n_segments(sc), 100);
+	assert_int_equal(renameat(d.fd, "s099.open", d.fd, "s099.iot"), 0);
+	assert_int_equal(unlinkat(d.fd, "s050.iot", 0), 0);
+	assert_int_equal(drain(sc, NULL, NULL), 99 * 8);
+	iot_scan_close(sc);
+	sc = must_scan(d.path, NULL);
+	assert_int_equal(iot_scan_verdict(sc, true, &v, NULL), 0);
+	assert_true(build_mentions(&v, "segments 50 to 50 are missing"));
+	iot_scan_close(sc);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	build_dir_close(&d);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_directory_in_order),
+		cmocka_unit_test(test_overlapping_blocks),
+		cmocka_unit_test(test_captures_by_wall_clock),
+		cmocka_unit_test(test_archive_tree),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_match_is_pure),
+		cmocka_unit_test(test_losses),
+		cmocka_unit_test(test_damage_is_not_fatal),
+		cmocka_unit_test(test_many_segments),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
