@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * render.c - requests as lines, see render.h.
+ * render.c - numbers, names and the JSON line, see render.h.
  *
  * The JSON object starts with the fields of the command-line contract, in its order; later ones
  * are appended behind, and none is ever renamed or moved. Fields:
@@ -15,11 +15,7 @@
  * the recorded host, realtime_ns is the wall clock at completion. error is 0 or a negative errno,
  * null where the raw status has no known translation. cpu is the completing CPU.
  */
-#include <time.h>
-
 #include "format/render.h"
-
-#define PUT_LIT(p, lit) (memcpy((p), (lit), sizeof(lit) - 1), (p) + sizeof(lit) - 1)
 
 static const char two_digits[201] = "0001020304050607080910111213141516171819"
 				    "2021222324252627282930313233343536373839"
@@ -27,25 +23,50 @@ static const char two_digits[201] = "0001020304050607080910111213141516171819"
 				    "6061626364656667686970717273747576777879"
 				    "8081828384858687888990919293949596979899";
 
+/* Decimal digits of v, 1 for 0: log10 from log2, corrected by one comparison. */
+static unsigned int count_digits(uint64_t v)
+{
+	static const uint64_t powers[] = {
+		0,
+		10,
+		100,
+		1000,
+		10000,
+		100000,
+		1000000,
+		10000000,
+		100000000,
+		1000000000,
+		10000000000,
+		100000000000,
+		1000000000000,
+		10000000000000,
+		100000000000000,
+		1000000000000000,
+		10000000000000000,
+		100000000000000000,
+		1000000000000000000,
+		10000000000000000000U,
+	};
+	unsigned int t = (64U - (unsigned int)__builtin_clzll(v | 1)) * 1233 >> 12;
+
+	return t + (v >= powers[t]);
+}
+
 char *iot_put_u64(char *p, uint64_t v)
 {
-	char digits[20], *d = digits + sizeof(digits);
-	size_t len;
+	char *end = p + count_digits(v), *d = end;
 
 	while (v >= 100) {
 		d -= 2;
 		memcpy(d, two_digits + 2 * (v % 100), 2);
 		v /= 100;
 	}
-	if (v >= 10) {
-		d -= 2;
-		memcpy(d, two_digits + 2 * v, 2);
-	} else {
-		*--d = (char)('0' + v);
-	}
-	len = (size_t)(digits + sizeof(digits) - d);
-	memcpy(p, d, len);
-	return p + len;
+	if (v >= 10)
+		memcpy(d - 2, two_digits + 2 * v, 2);
+	else
+		d[-1] = (char)('0' + v);
+	return end;
 }
 
 char *iot_put_i64(char *p, int64_t v)
@@ -100,15 +121,15 @@ char *iot_put_duration(char *p, uint64_t ns)
 {
 	if (ns < 1000) {
 		p = iot_put_u64(p, ns);
-		return PUT_LIT(p, "ns");
+		return IOT_PUT_LIT(p, "ns");
 	}
 	if (ns < 1000000) {
 		p = put_scaled(p, ns, 1000);
-		return PUT_LIT(p, "us");
+		return IOT_PUT_LIT(p, "us");
 	}
 	if (ns < 1000000000) {
 		p = put_scaled(p, ns, 1000000);
-		return PUT_LIT(p, "ms");
+		return IOT_PUT_LIT(p, "ms");
 	}
 	p = put_scaled(p, ns, 1000000000);
 	*p++ = 's';
@@ -200,6 +221,12 @@ char *iot_put_utf8(char *p, const char *s, size_t len)
 	return p;
 }
 
+/* Printable ASCII that stands for itself in JSON: nearly every byte of nearly every name. */
+static inline bool is_plain(unsigned char c)
+{
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
 char *iot_put_json_string(char *p, const char *s, size_t len)
 {
 	static const char hex[] = "0123456789abcdef";
@@ -208,9 +235,14 @@ char *iot_put_json_string(char *p, const char *s, size_t len)
 
 	*p++ = '"';
 	for (size_t i = 0; i < len && u[i]; i += n) {
+		n = 1;
+		if (is_plain(u[i])) {
+			*p++ = (char)u[i];
+			continue;
+		}
 		n = utf8_sequence(u + i, len - i);
 		if (n == 0 || u[i] < 0x20 || u[i] == 0x7f) {
-			p = PUT_LIT(p, "\\u00");
+			p = IOT_PUT_LIT(p, "\\u00");
 			*p++ = hex[u[i] >> 4];
 			*p++ = hex[u[i] & 15];
 			n = 1;
@@ -267,7 +299,7 @@ const char *iot_swap_name(const struct iot_request *r, uint8_t swap_out, uint8_t
 static char *put_quoted(char *p, uint64_t v)
 {
 	if (!v)
-		return PUT_LIT(p, "null");
+		return IOT_PUT_LIT(p, "null");
 	*p++ = '"';
 	p = iot_put_u64(p, v);
 	*p++ = '"';
@@ -277,8 +309,19 @@ static char *put_quoted(char *p, uint64_t v)
 static char *put_name(char *p, const char *name)
 {
 	if (!name || !*name)
-		return PUT_LIT(p, "null");
+		return IOT_PUT_LIT(p, "null");
 	return iot_put_json_string(p, name, strnlen(name, IOT_RENDER_NAME_MAX));
+}
+
+/* A word of ours, or null. */
+static char *put_word(char *p, const char *word)
+{
+	if (!word || !*word)
+		return IOT_PUT_LIT(p, "null");
+	*p++ = '"';
+	p = iot_put_str(p, word);
+	*p++ = '"';
+	return p;
 }
 
 static const char *submitter_name(uint8_t submitter)
@@ -307,17 +350,17 @@ static char *put_json_what(char *p, const struct iot_request *r, const struct io
 	uint32_t flags = r->flags;
 	bool first = true;
 
-	p = PUT_LIT(p, "{\"id\":");
+	p = IOT_PUT_LIT(p, "{\"id\":");
 	p = put_quoted(p, r->id);
-	p = PUT_LIT(p, ",\"dev\":\"");
+	p = IOT_PUT_LIT(p, ",\"dev\":\"");
 	p = iot_put_devno(p, r->part);
-	p = PUT_LIT(p, "\",\"disk\":");
+	p = IOT_PUT_LIT(p, "\",\"disk\":");
 	p = put_name(p, ctx->disk);
-	p = PUT_LIT(p, ",\"part\":");
+	p = IOT_PUT_LIT(p, ",\"part\":");
 	p = put_name(p, r->part == r->dev ? NULL : ctx->part);
-	p = PUT_LIT(p, ",\"op\":\"");
+	p = IOT_PUT_LIT(p, ",\"op\":\"");
 	p = iot_put_str(p, iot_op_name(r->op));
-	p = PUT_LIT(p, "\",\"flags\":[");
+	p = IOT_PUT_LIT(p, "\",\"flags\":[");
 	while (flags) {
 		const char *name = iot_flag_name((unsigned int)__builtin_ctz(flags));
 
@@ -331,224 +374,88 @@ static char *put_json_what(char *p, const struct iot_request *r, const struct io
 		*p++ = '"';
 		first = false;
 	}
-	p = PUT_LIT(p, "],\"sector\":");
-	p = r->sector == IOT_SECTOR_NONE ? PUT_LIT(p, "null") : iot_put_u64(p, r->sector);
-	p = PUT_LIT(p, ",\"bytes\":");
+	p = IOT_PUT_LIT(p, "],\"sector\":");
+	p = r->sector == IOT_SECTOR_NONE ? IOT_PUT_LIT(p, "null") : iot_put_u64(p, r->sector);
+	p = IOT_PUT_LIT(p, ",\"bytes\":");
 	p = iot_put_u64(p, r->bytes);
-	p = PUT_LIT(p, ",\"bytes_done\":");
+	p = IOT_PUT_LIT(p, ",\"bytes_done\":");
 	p = iot_put_u64(p, r->bytes_done);
-	p = PUT_LIT(p, ",\"error\":");
-	p = r->status && !r->error ? PUT_LIT(p, "null") : iot_put_i64(p, r->error);
-	p = PUT_LIT(p, ",\"swap\":");
-	return put_name(p, iot_swap_name(r, ctx->swap_out, ctx->swap_in));
+	p = IOT_PUT_LIT(p, ",\"error\":");
+	p = r->status && !r->error ? IOT_PUT_LIT(p, "null") : iot_put_i64(p, r->error);
+	p = IOT_PUT_LIT(p, ",\"swap\":");
+	return put_word(p, iot_swap_name(r, ctx->swap_out, ctx->swap_in));
 }
 
 static char *put_json_who(char *p, const struct iot_request *r)
 {
 	if (r->submitter == IOT_SUBMITTER_NONE) {
-		p = PUT_LIT(p, ",\"pid\":null,\"tgid\":null,\"comm\":null");
+		p = IOT_PUT_LIT(p, ",\"pid\":null,\"tgid\":null,\"comm\":null");
 	} else {
-		p = PUT_LIT(p, ",\"pid\":");
+		p = IOT_PUT_LIT(p, ",\"pid\":");
 		p = iot_put_u64(p, r->pid);
-		p = PUT_LIT(p, ",\"tgid\":");
+		p = IOT_PUT_LIT(p, ",\"tgid\":");
 		p = iot_put_u64(p, r->tgid);
-		p = PUT_LIT(p, ",\"comm\":");
+		p = IOT_PUT_LIT(p, ",\"comm\":");
 		p = iot_put_json_string(p, r->comm, sizeof(r->comm));
 	}
-	p = PUT_LIT(p, ",\"cgroup\":");
+	p = IOT_PUT_LIT(p, ",\"cgroup\":");
 	p = put_quoted(p, r->cgroup);
-	p = PUT_LIT(p, ",\"ino\":");
+	p = IOT_PUT_LIT(p, ",\"ino\":");
 	p = put_quoted(p, r->ino);
-	p = PUT_LIT(p, ",\"fsdev\":");
+	p = IOT_PUT_LIT(p, ",\"fsdev\":");
 	if (r->fsdev) {
 		*p++ = '"';
 		p = iot_put_devno(p, r->fsdev);
 		*p++ = '"';
 	} else {
-		p = PUT_LIT(p, "null");
+		p = IOT_PUT_LIT(p, "null");
 	}
 	/* No origin is recorded by this version of the format: absent, whatever the byte holds. */
-	return PUT_LIT(p, ",\"origin\":null");
+	return IOT_PUT_LIT(p, ",\"origin\":null");
 }
 
 static char *put_json_extra(char *p, const struct iot_request *r, const struct iot_render *ctx)
 {
-	p = PUT_LIT(p, ",\"requeues\":");
+	p = IOT_PUT_LIT(p, ",\"requeues\":");
 	p = iot_put_u64(p, r->requeues);
-	p = PUT_LIT(p, ",\"merges\":");
+	p = IOT_PUT_LIT(p, ",\"merges\":");
 	p = iot_put_u64(p, r->merges);
-	p = PUT_LIT(p, ",\"segments\":");
+	p = IOT_PUT_LIT(p, ",\"segments\":");
 	p = iot_put_u64(p, r->segments);
-	p = PUT_LIT(p, ",\"issue_last_ns\":");
+	p = IOT_PUT_LIT(p, ",\"issue_last_ns\":");
 	p = put_quoted(p, r->issue_last_ns);
-	p = PUT_LIT(p, ",\"issue_cpu\":");
-	p = r->issue_ns ? iot_put_u64(p, r->issue_cpu) : PUT_LIT(p, "null");
-	p = PUT_LIT(p, ",\"hwq\":");
-	p = r->hwq == IOT_HWQ_NONE ? PUT_LIT(p, "null") : iot_put_u64(p, r->hwq);
-	p = PUT_LIT(p, ",\"status\":");
+	p = IOT_PUT_LIT(p, ",\"issue_cpu\":");
+	p = r->issue_ns ? iot_put_u64(p, r->issue_cpu) : IOT_PUT_LIT(p, "null");
+	p = IOT_PUT_LIT(p, ",\"hwq\":");
+	p = r->hwq == IOT_HWQ_NONE ? IOT_PUT_LIT(p, "null") : iot_put_u64(p, r->hwq);
+	p = IOT_PUT_LIT(p, ",\"status\":");
 	p = iot_put_u64(p, r->status);
-	p = PUT_LIT(p, ",\"submitter\":");
-	p = put_name(p, submitter_name(r->submitter));
-	p = PUT_LIT(p, ",\"swap_rule\":");
-	p = put_name(p, swap_rule_name(r->swap_rule));
-	p = PUT_LIT(p, ",\"realtime_ns\":");
+	p = IOT_PUT_LIT(p, ",\"submitter\":");
+	p = put_word(p, submitter_name(r->submitter));
+	p = IOT_PUT_LIT(p, ",\"swap_rule\":");
+	p = put_word(p, swap_rule_name(r->swap_rule));
+	p = IOT_PUT_LIT(p, ",\"realtime_ns\":");
 	p = put_quoted(p, ctx->realtime_ns);
-	p = PUT_LIT(p, ",\"capture\":");
-	return put_name(p, ctx->capture);
+	p = IOT_PUT_LIT(p, ",\"capture\":");
+	return put_word(p, ctx->capture);
 }
 
 size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_render *ctx)
 {
 	char *p = put_json_what(buf, r, ctx);
 
-	p = PUT_LIT(p, ",\"start_ns\":");
+	p = IOT_PUT_LIT(p, ",\"start_ns\":");
 	p = put_quoted(p, r->start_ns);
-	p = PUT_LIT(p, ",\"insert_ns\":");
+	p = IOT_PUT_LIT(p, ",\"insert_ns\":");
 	p = put_quoted(p, r->insert_ns);
-	p = PUT_LIT(p, ",\"issue_ns\":");
+	p = IOT_PUT_LIT(p, ",\"issue_ns\":");
 	p = put_quoted(p, r->issue_ns);
-	p = PUT_LIT(p, ",\"complete_ns\":");
+	p = IOT_PUT_LIT(p, ",\"complete_ns\":");
 	p = put_quoted(p, r->complete_ns);
 	p = put_json_who(p, r);
-	p = PUT_LIT(p, ",\"cpu\":");
-	p = r->complete_ns ? iot_put_u64(p, r->complete_cpu) : PUT_LIT(p, "null");
+	p = IOT_PUT_LIT(p, ",\"cpu\":");
+	p = r->complete_ns ? iot_put_u64(p, r->complete_cpu) : IOT_PUT_LIT(p, "null");
 	p = put_json_extra(p, r, ctx);
-	p = PUT_LIT(p, "}\n");
-	return (size_t)(p - buf);
-}
-
-/* ---- text ------------------------------------------------------------------------------------ */
-
-static char *pad_to(char *p, const char *from, size_t width)
-{
-	size_t len = (size_t)(p - from);
-
-	/* At least one blank, so that fields can be told apart by blanks. */
-	do
-		*p++ = ' ';
-	while (++len < width);
-	return p;
-}
-
-static char *put_wall_time(char *p, struct iot_render *ctx)
-{
-	int64_t sec = (int64_t)(ctx->realtime_ns / 1000000000);
-	uint32_t ns = (uint32_t)(ctx->realtime_ns % 1000000000);
-
-	if (!ctx->realtime_ns)
-		return PUT_LIT(p, "-");
-	if (sec != ctx->cached_sec || !ctx->cached_time[0]) {
-		time_t t = (time_t)sec;
-		struct tm tm;
-
-		if (!localtime_r(&t, &tm) ||
-		    !strftime(ctx->cached_time, sizeof(ctx->cached_time), "%F %T", &tm))
-			memcpy(ctx->cached_time, "-", 2);
-		ctx->cached_sec = sec;
-	}
-	p = iot_put_str(p, ctx->cached_time);
-	*p++ = '.';
-	for (uint32_t unit = 100000000; unit; unit /= 10)
-		*p++ = (char)('0' + ns / unit % 10);
-	return p;
-}
-
-/* Untrusted bytes on a terminal: valid UTF-8, and no control characters. */
-static char *put_printable(char *p, const char *s, size_t len)
-{
-	char *from = p;
-
-	p = iot_put_utf8(p, s, len);
-	for (char *c = from; c < p; c++) {
-		unsigned char u = (unsigned char)*c;
-
-		if (u < 0x20 || u == 0x7f)
-			*c = '?';
-		else if (u == 0xc2 && c + 1 < p && (unsigned char)c[1] < 0xa0)
-			/* C1 controls: U+0080..U+009F, e.g. a one-byte CSI */
-			c[0] = c[1] = '?';
-	}
-	return p;
-}
-
-static char *put_device(char *p, const struct iot_request *r, const struct iot_render *ctx)
-{
-	const char *name = r->part == r->dev ? ctx->disk : ctx->part;
-
-	if (!name || !*name)
-		return iot_put_devno(p, r->part);
-	return put_printable(p, name, strnlen(name, IOT_RENDER_NAME_MAX));
-}
-
-static char *put_status(char *p, const struct iot_request *r)
-{
-	/* Whatever a damaged record says: negating INT32_MIN is undefined. */
-	const char *name = r->error < 0 && r->error > -4096 ? strerrorname_np(-r->error) : NULL;
-
-	if (name)
-		return iot_put_str(p, name);
-	if (r->error)
-		return iot_put_i64(p, r->error);
-	if (r->status) {
-		p = PUT_LIT(p, "status=");
-		return iot_put_u64(p, r->status);
-	}
-	return PUT_LIT(p, "ok");
-}
-
-/*
- * TIME DEVICE OP FLAGS SECTOR+SECTORS BYTES q=QUEUE d=DEVICE-LATENCY STATUS COMM[PID]
- * comm comes last because it may hold blanks.
- */
-size_t iot_render_text(char *buf, const struct iot_request *r, struct iot_render *ctx)
-{
-	char *p = buf, *from = p;
-	uint64_t ns;
-
-	p = pad_to(put_wall_time(p, ctx), from, 30);
-	from = p;
-	p = pad_to(put_device(p, r, ctx), from, 11);
-	from = p;
-	p = pad_to(iot_put_str(p, iot_op_name(r->op)), from, 8);
-	from = p;
-	p = iot_put_flags(p, r->flags, ',');
-	if (r->swap == IOT_SWAP_IN) {
-		if (p != from)
-			*p++ = ',';
-		p = PUT_LIT(p, "swap-in");
-	}
-	if (p == from)
-		*p++ = '-';
-	p = pad_to(p, from, 14);
-	from = p;
-	if (r->sector == IOT_SECTOR_NONE) {
-		*p++ = '-';
-	} else {
-		p = iot_put_u64(p, r->sector);
-		*p++ = '+';
-		p = iot_put_u64(p, r->bytes / 512);
-	}
-	p = pad_to(p, from, 17);
-	from = p;
-	p = pad_to(iot_put_size(p, r->bytes), from, 8);
-	from = p;
-	p = PUT_LIT(p, "q=");
-	p = iot_queue_latency(r, &ns) ? iot_put_duration(p, ns) : PUT_LIT(p, "-");
-	p = pad_to(p, from, 10);
-	from = p;
-	p = PUT_LIT(p, "d=");
-	p = iot_device_latency(r, &ns) ? iot_put_duration(p, ns) : PUT_LIT(p, "-");
-	p = pad_to(p, from, 10);
-	from = p;
-	p = pad_to(put_status(p, r), from, 4);
-	if (r->submitter == IOT_SUBMITTER_NONE) {
-		*p++ = '-';
-	} else {
-		p = put_printable(p, r->comm, sizeof(r->comm));
-		*p++ = '[';
-		p = iot_put_u64(p, r->pid);
-		*p++ = ']';
-	}
-	*p++ = '\n';
+	p = IOT_PUT_LIT(p, "}\n");
 	return (size_t)(p - buf);
 }

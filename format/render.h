@@ -34,6 +34,7 @@ size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_
 size_t iot_render_text(char *buf, const struct iot_request *r, struct iot_render *ctx);
 
 /* Building blocks: each writes at p and returns the end. */
+#define IOT_PUT_LIT(p, lit) (memcpy((p), (lit), sizeof(lit) - 1), (p) + sizeof(lit) - 1)
 char *iot_put_u64(char *p, uint64_t v);			/* <= 20 bytes */
 char *iot_put_i64(char *p, int64_t v);			/* <= 20 bytes */
 char *iot_put_str(char *p, const char *s);		/* strlen(s) bytes */
