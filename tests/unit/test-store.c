@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* The state directory: owning it, publishing, recovering what a dead predecessor left, forgetting. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "daemon/clock.h"
+#include "daemon/store-internal.h"
+#include "format/verify.h"
+
+static char dir[64];
+static const uint8_t capture_a[16] = {0xaa, 1}, capture_b[16] = {0xbb, 2};
+static const char hex_a[] = "aa010000000000000000000000000000";
+
+static int setup(void **state)
+{
+	(void)state;
+	snprintf(dir, sizeof(dir), "/tmp/test-store.XXXXXX");
+	return mkdtemp(dir) ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+	char cmd[128];
+
+	(void)state;
+	snprintf(cmd, sizeof(cmd), "rm -rf '%s'", dir);
+	return system(cmd); /* NOLINT: a path of our own making */
+}
+
+static struct store *open_store(const uint8_t capture[16])
+{
+	struct store *s = NULL;
+	struct iot_error err = {};
+	int r = store_open(dir, capture, &s, &err);
+
+	if (r < 0)
+		print_message("%s\n", err.text);
+	assert_int_equal(r, 0);
+	return s;
+}
+
+static bool exists(const char *name)
+{
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return access(path, F_OK) == 0;
+}
+
+static void make_file(const char *name, size_t bytes, time_t mtime)
+{
+	char path[256];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640);
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, (off_t)bytes), 0);
+	if (mtime) {
+		const struct timespec ts[2] = {{.tv_sec = mtime}, {.tv_sec = mtime}};
+
+		assert_int_equal(futimens(fd, ts), 0);
+	}
+	close(fd);
+}
+
+/* A segment with n requests, left open or sealed. */
+static int make_segment(struct store *s, uint64_t seq, unsigned int n, bool seal)
+{
+	struct iot_segment_info info = {.stream = IOT_STREAM_BLOCK,
+					.n_rings = 1,
+					.n_cpus = 1,
+					.epoch = seq,
+					.seq = seq,
+					.attach_ns = 1};
+	struct iot_footer f = {.reason = IOT_SEAL_SIZE, .epoch_first_ns = 1, .epoch_last_ns = 9999};
+	struct iot_books books = {.probe = 8, .seen = n, .emitted = n, .written = n};
+	struct iot_probe probe = {.id = 8,
+				  .state = IOT_ATTACH_ATTACHED,
+				  .miss = IOT_MISS_COUNTED,
+				  .from_ns = 1,
+				  .name = "block_rq_complete",
+				  .hook = "tp_btf"};
+	struct iot_span span = {.p0 = 0, .p1 = 1000};
+	_cleanup_(iot_writer_closep) struct iot_writer *w = NULL;
+	_cleanup_(iot_batch_freep) struct iot_batch *b = NULL;
+	char name[128];
+	int fd;
+
+	memcpy(info.capture_id, store_capture_id(s), 16);
+	info.probes = &probe;
+	info.n_probes = 1;
+	store_name(s, IOT_STREAM_BLOCK, seq, false, name, sizeof(name));
+	assert_int_equal(iot_writer_open(store_dirfd(s), name, &info, &w), 0);
+	assert_int_equal(iot_batch_new(1024, &b), 0);
+	for (unsigned int i = 0; i < n; i++) {
+		struct iot_request r = {.id = i + 1,
+					.start_ns = 10 + i,
+					.issue_ns = 11 + i,
+					.issue_last_ns = 11 + i,
+					.complete_ns = 20 + i,
+					.bytes = 4096,
+					.bytes_done = 4096,
+					.op = IOT_OP_READ,
+					.dev = IOT_DEV(7, 0),
+					.part = IOT_DEV(7, 0)};
+
+		assert_int_equal(iot_batch_add(b, &r), 0);
+	}
+	assert_int_equal(iot_writer_put(w, b, &span, 1), 0);
+	f.books = &books;
+	f.n_books = 1;
+	f.probes = &probe;
+	f.n_probes = 1;
+	if (seal)
+		assert_int_equal(iot_writer_seal(w, &f), 0);
+	fd = dup(iot_writer_fd(w));
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void test_names(void **state)
+{
+	struct store *s = open_store(capture_a);
+	struct store_entry e;
+	char name[128];
+
+	(void)state;
+	store_name(s, IOT_STREAM_BLOCK, 42, true, name, sizeof(name));
+	assert_string_equal(name, "block-aa010000000000000000000000000000-0000000042.iot");
+	assert_int_equal(store_parse_name(name, ".iot", &e), 0);
+	assert_int_equal(e.seq, 42);
+	assert_int_equal(e.stream, IOT_STREAM_BLOCK);
+	assert_string_equal(e.capture_hex, hex_a);
+	assert_true(store_parse_name(name, ".open", &e) < 0);
+	assert_true(store_parse_name("block-aa-1.iot", ".iot", &e) < 0);
+	assert_true(store_parse_name("disk-aa010000000000000000000000000000-0000000042.iot", ".iot",
+				     &e) < 0);
+	assert_true(store_parse_name("block-AA010000000000000000000000000000-0000000042.iot",
+				     ".iot", &e) < 0);
+	assert_true(store_parse_name("block-aa010000000000000000000000000000-00000000x2.iot",
+				     ".iot", &e) < 0);
+	assert_true(store_parse_name("block-aa010000000000000000000000000000-42.iot", ".iot", &e) <
+		    0);
+	assert_true(store_parse_name(".iot", ".iot", &e) < 0);
+	store_close(s);
+}
+
+/* The lock is the process's: another one is refused, and a killed one leaves nothing behind. */
+static void test_one_owner(void **state)
+{
+	struct iot_error err = {};
+	struct store *s = NULL;
+	int to_child[2], to_parent[2], status;
+	char c = 0;
+	pid_t pid;
+
+	(void)state;
+	assert_int_equal(pipe(to_child), 0);
+	assert_int_equal(pipe(to_parent), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		struct store *mine = NULL;
+		int r = store_open(dir, capture_a, &mine, NULL);
+
+		c = r == 0 ? 'y' : 'n';
+		(void)!write(to_parent[1], &c, 1);
+		(void)!read(to_child[0], &c, 1);
+		_exit(0);
+	}
+	assert_int_equal(read(to_parent[0], &c, 1), 1);
+	assert_int_equal(c, 'y');
+	assert_int_equal(store_open(dir, capture_b, &s, &err), -EBUSY);
+	assert_non_null(strstr(err.text, dir));
+	assert_non_null(strstr(err.text, "in use by process"));
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	s = open_store(capture_b);
+	store_close(s);
+	for (int i = 0; i < 2; i++) {
+		close(to_child[i]);
+		close(to_parent[i]);
+	}
+}
+
+static void test_bad_directories(void **state)
+{
+	struct iot_error err = {};
+	struct store *s = NULL;
+	char path[128];
+	struct stat st;
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/absent/state", dir);
+	assert_int_equal(store_open(path, capture_a, &s, &err), -ENOENT);
+	assert_non_null(strstr(err.text, "parent does not exist"));
+	make_file("plain", 10, 0);
+	snprintf(path, sizeof(path), "%s/plain", dir);
+	err.text[0] = 0;
+	assert_int_equal(store_open(path, capture_a, &s, &err), -ENOTDIR);
+	assert_non_null(strstr(err.text, "not a directory"));
+	/* A missing one below an existing parent is made, for us alone. */
+	snprintf(path, sizeof(path), "%s/new", dir);
+	assert_int_equal(store_open(path, capture_a, &s, NULL), 0);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 07, 0);
+	store_close(s);
+	/* Nobody may write to /proc: one clear message, nothing made. */
+	err.text[0] = 0;
+	s = NULL;
+	assert_true(store_open("/proc/self", capture_a, &s, &err) < 0);
+	assert_null(s);
+	assert_non_null(strstr(err.text, "/proc/self"));
+}
+
+static void test_publish(bool no_noreplace)
+{
+	struct store *s = open_store(capture_a);
+	char open_name[128], sealed_name[128];
+	int fd;
+
+	s->no_noreplace = no_noreplace;
+	fd = make_segment(s, 1, 5, true);
+	store_name(s, IOT_STREAM_BLOCK, 1, false, open_name, sizeof(open_name));
+	store_name(s, IOT_STREAM_BLOCK, 1, true, sealed_name, sizeof(sealed_name));
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), 0);
+	close(fd);
+	assert_false(exists(open_name));
+	assert_true(exists(sealed_name));
+	/* Nothing is ever replaced. */
+	fd = make_segment(s, 1, 6, true);
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, false), -EEXIST);
+	close(fd);
+	assert_true(exists(open_name));
+	store_close(s);
+}
+
+static void test_publish_rename(void **state)
+{
+	(void)state;
+	test_publish(false);
+}
+
+static void test_publish_link(void **state)
+{
+	(void)state;
+	test_publish(true);
+}
+
+struct told {
+	unsigned int n;
+	unsigned int n_bad;
+	uint64_t kept;
+	uint64_t lost_bytes;
+};
+
+static void tell(void *userdata, const char *name, uint64_t kept, uint64_t lost_bytes, int error)
+{
+	struct told *t = userdata;
+
+	assert_non_null(name);
+	t->n++;
+	t->n_bad += error < 0;
+	t->kept += kept;
+	t->lost_bytes += lost_bytes;
+}
+
+static enum iot_seal_reason reason_of(const char *name, uint64_t *ret_records, int *ret_verdict)
+{
+	_cleanup_(iot_segment_closep) struct iot_segment *seg = NULL;
+	_cleanup_free_ struct iot_verdict *v = calloc(1, sizeof(*v));
+	char path[256];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_non_null(v);
+	assert_int_equal(iot_segment_open(path, &seg, NULL), 0);
+	assert_int_equal(iot_segment_state(seg), IOT_SEGMENT_SEALED);
+	assert_int_equal(iot_verify_segment(seg, v, NULL), 0);
+	*ret_records = v->n_records;
+	*ret_verdict = v->code;
+	return iot_segment_footer(seg)->reason;
+}
+
+static void test_recover(void **state)
+{
+	struct store *s = open_store(capture_a);
+	char torn[128], whole[128], name[128], path[256];
+	struct told t = {};
+	uint64_t records;
+	size_t n = 99;
+	int fd, verdict;
+
+	(void)state;
+	/* 1: torn, with half a block behind it. 2: sealed, not renamed. 3: nothing of use. */
+	fd = make_segment(s, 1, 7, false);
+	assert_int_equal(lseek(fd, 0, SEEK_END) > 0, 1);
+	assert_int_equal(write(fd, "half a block", 12), 12);
+	close(fd);
+	close(make_segment(s, 2, 3, true));
+	store_name(s, IOT_STREAM_BLOCK, 1, false, torn, sizeof(torn));
+	store_name(s, IOT_STREAM_BLOCK, 2, false, whole, sizeof(whole));
+	make_file("block-aa010000000000000000000000000000-0000000003.open", 0, 0);
+	make_file("block-aa010000000000000000000000000000-0000000004.open", 5000, 0);
+	make_file("block-aa010000000000000000000000000000-0000000001.recovering", 100, 0);
+	make_file("notes.open", 10, 0);
+	/* Its own open files are not a predecessor's. */
+	assert_int_equal(store_recover(s, tell, &t, &n, NULL), 0);
+	assert_int_equal(n, 0);
+	assert_int_equal(t.n, 0);
+	store_close(s);
+
+	s = open_store(capture_b);
+	make_file("block-aa010000000000000000000000000000-0000000001.recovering", 100, 0);
+	assert_int_equal(store_recover(s, tell, &t, &n, NULL), 0);
+	assert_int_equal(n, 2);
+	assert_int_equal(t.n, 4);
+	assert_int_equal(t.n_bad, 2);
+	assert_int_equal(t.kept, 10);
+	assert_true(t.lost_bytes >= 5012);
+	assert_false(exists(torn));
+	assert_false(exists(whole));
+	assert_true(exists("block-aa010000000000000000000000000000-0000000003.bad"));
+	assert_true(exists("block-aa010000000000000000000000000000-0000000004.bad"));
+	assert_false(exists("block-aa010000000000000000000000000000-0000000001.recovering"));
+	assert_true(exists("notes.open"));
+	assert_int_equal(reason_of("block-aa010000000000000000000000000000-0000000001.iot",
+				   &records, &verdict),
+			 IOT_SEAL_RECOVERED);
+	assert_int_equal(records, 7);
+	assert_int_equal(verdict, IOT_VERDICT_UNKNOWN);
+	assert_int_equal(reason_of("block-aa010000000000000000000000000000-0000000002.iot",
+				   &records, &verdict),
+			 IOT_SEAL_SIZE);
+	assert_int_equal(records, 3);
+
+	/* Died between the rename of the recovered file and the removal of the torn one. */
+	snprintf(name, sizeof(name), "block-%s-0000000001.open", hex_a);
+	make_file(name, 50, 0);
+	/* Died between link and unlink. */
+	snprintf(path, sizeof(path), "%s/block-%s-0000000002.iot", dir, hex_a);
+	snprintf(torn, sizeof(torn), "%s/block-%s-0000000002.open", dir, hex_a);
+	assert_int_equal(link(path, torn), 0);
+	assert_int_equal(store_recover(s, NULL, NULL, &n, NULL), 0);
+	assert_int_equal(n, 2);
+	assert_false(exists(name));
+	assert_int_equal(access(torn, F_OK), -1);
+	/* A foreign file of an existing name is kept aside, and the sealed one is not touched. */
+	snprintf(name, sizeof(name), "block-%s-0000000002.open", hex_a);
+	make_file(name, 50, 0);
+	assert_int_equal(store_recover(s, NULL, NULL, &n, NULL), 0);
+	assert_true(exists("block-aa010000000000000000000000000000-0000000002.bad"));
+	assert_int_equal(reason_of("block-aa010000000000000000000000000000-0000000002.iot",
+				   &records, &verdict),
+			 IOT_SEAL_SIZE);
+	store_close(s);
+}
+
+static unsigned int count_sealed(void)
+{
+	unsigned int n = 0;
+	struct dirent *d;
+	DIR *h = opendir(dir);
+
+	assert_non_null(h);
+	while ((d = readdir(h)))
+		n += strstr(d->d_name, ".iot") != NULL;
+	closedir(h);
+	return n;
+}
+
+static void test_retention(void **state)
+{
+	struct store *s = open_store(capture_b);
+	struct iot_retention rules = {};
+	struct store_usage u;
+	time_t now = (time_t)(clock_read_ns(CLOCK_REALTIME) / 1000000000ULL);
+
+	(void)state;
+	/* Sealed in the order 3, 1, 2, 4: it is the time of sealing that counts, then the number. */
+	make_file("block-aa010000000000000000000000000000-0000000001.iot", 1000, now - 300);
+	make_file("block-aa010000000000000000000000000000-0000000002.iot", 1000, now - 300);
+	make_file("block-aa010000000000000000000000000000-0000000003.iot", 1000, now - 4000);
+	make_file("block-aa010000000000000000000000000000-0000000004.iot", 1000, now - 5);
+	make_file("block-aa010000000000000000000000000000-0000000005.open", 90000, now - 9000);
+	make_file("block-aa010000000000000000000000000000-0000000006.bad", 90000, now - 9000);
+	make_file("mine.iot", 90000, now - 9000);
+
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_int_equal(u.segments, 4);
+	assert_int_equal(u.bytes, 4000);
+	assert_int_equal(u.deleted_segments, 0);
+	assert_true(u.free_bytes > 0);
+
+	rules.max_age_ns = 3600 * 1000000000ULL;
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_int_equal(u.deleted_segments, 1);
+	assert_false(exists("block-aa010000000000000000000000000000-0000000003.iot"));
+
+	rules.max_bytes = 2500;
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_int_equal(u.segments, 2);
+	assert_int_equal(u.bytes, 2000);
+	assert_int_equal(u.deleted_bytes, 2000);
+	assert_false(exists("block-aa010000000000000000000000000000-0000000001.iot"));
+	assert_true(exists("block-aa010000000000000000000000000000-0000000002.iot"));
+
+	/* A floor that cannot be reached takes every sealed segment and nothing else. */
+	rules = (struct iot_retention){.min_free_bytes = UINT64_MAX};
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_int_equal(u.segments, 0);
+	assert_int_equal(u.deleted_segments, 4);
+	assert_int_equal(count_sealed(), 1); /* mine.iot */
+	assert_true(exists("block-aa010000000000000000000000000000-0000000005.open"));
+	assert_true(exists("block-aa010000000000000000000000000000-0000000006.bad"));
+	store_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_one_owner, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_bad_directories, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_publish_rename, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_publish_link, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_recover, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_retention, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
