@@ -145,7 +145,7 @@ static __always_inline bool block_reads_swap(struct bio *bio, const bool direct)
 	page = KREAD(direct, vec, bv_page);
 	if (!page)
 		return false;
-	head = compat_page_head(page);
+	head = compat_vec_head(vec, page);
 	/* The head's address is computed, which no plain load may use. */
 	flags = head ? compat_page_flags(head, false) : compat_page_flags(page, direct);
 	return (flags & block_swap_page_flags) == block_swap_page_flags;
@@ -203,7 +203,8 @@ static __always_inline void block_join_note(struct ev_block *e, struct bio *bio,
 	e->pid = note->pid;
 	e->tgid = note->tgid;
 	e->cmd_flags |= note->cmd_flags & ~block_op_mask;
-	__builtin_memcpy(e->comm, note->comm, sizeof(e->comm));
+	((__u64 *)e->comm)[0] = ((__u64 *)note->comm)[0];
+	((__u64 *)e->comm)[1] = ((__u64 *)note->comm)[1];
 	e->submitter = EV_SUBMITTER_START;
 	e->state |= EV_BLOCK_SAW_START;
 	bpf_map_delete_elem(&notes, &key);
@@ -230,7 +231,9 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	e->submitter = EV_SUBMITTER_NONE;
 	e->swap_rule = EV_SWAP_NONE;
 	e->origin = 0;
-	__builtin_memset(e->comm, 0, sizeof(e->comm));
+	/* Words: of a char array clang would clear every byte by itself. */
+	((__u64 *)e->comm)[0] = 0;
+	((__u64 *)e->comm)[1] = 0;
 
 	if (!block_dev_selected(run, dev)) {
 		e->state = state | EV_BLOCK_NOT_SELECTED;

@@ -122,12 +122,13 @@ static __always_inline unsigned long compat_page_flags(struct page *page, const 
 }
 
 /*
- * Head page of a tail page, NULL if page is no tail. Bit 0 of the word marks a tail; the rest is the
- * head's address, or from 7.0 on (compound_info) perhaps a mask of ones over zeroes that the tail's
- * own address is cut with, where struct page has a size of a power of two. Always copied: the word is
- * in a union, of which the verifier takes the first member, a list pointer that it lets nobody cut.
+ * Head page of the page that a bio vector points at, NULL if that is no tail page. Bit 0 of the word marks a
+ * tail; the rest is the head's address, or from 7.0 on (compound_info) perhaps a mask of ones over
+ * zeroes that the tail's own address is cut with, where struct page has a size of a power of two.
+ * Word and address are always copied: the verifier takes the first member of the word's union, a list
+ * pointer, and lets nobody cut a pointer.
  */
-static __always_inline struct page *compat_page_head(struct page *page)
+static __always_inline struct page *compat_vec_head(struct bio_vec *vec, struct page *page)
 {
 	unsigned long word, zeroes;
 
@@ -143,5 +144,5 @@ static __always_inline struct page *compat_page_head(struct page *page)
 	zeroes = ~(word - 1);
 	if (zeroes & (zeroes + 1))
 		return (void *)(word - 1);
-	return (void *)((unsigned long)page & ~zeroes);
+	return (void *)((unsigned long)BPF_CORE_READ(vec, bv_page) & ~zeroes);
 }

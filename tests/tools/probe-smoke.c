@@ -162,9 +162,12 @@ static uint64_t drain(struct probes *p, struct ring *rings)
 			}
 			take_record(probes_kernel(p), data, len);
 			ring_advance(&rings[i], len);
-			ring_publish(&rings[i], rings[i].pos);
 			n++;
+			/* Once in a while, as a consumer does that writes blocks: the position is a shared line. */
+			if (n % 4096 == 0)
+				ring_publish(&rings[i], rings[i].pos);
 		}
+		ring_publish(&rings[i], rings[i].pos);
 	}
 	return n;
 }
@@ -331,12 +334,13 @@ static uint64_t watch(struct probes *p, struct ring *rings, pid_t child, uint64_
 {
 	uint64_t epoch = 1, end = now_ns() + seconds * 1000000000ULL,
 		 flip_at = now_ns() + flip_ms * 1000000;
-	struct timespec nap = {.tv_nsec = 1000000};
+	struct timespec nap = {.tv_nsec = 10000000};
 	int status;
 
 	for (;;) {
-		if (stall || drain(p, rings) == 0)
-			nanosleep(&nap, NULL);
+		if (!stall)
+			drain(p, rings);
+		nanosleep(&nap, NULL);
 		if (flip_ms && now_ns() >= flip_at && epoch + 2 < MAX_EPOCHS) {
 			int r = probes_flip(p, epoch + 1);
 
