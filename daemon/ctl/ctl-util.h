@@ -41,6 +41,11 @@ int ctl_scan_failed(int r, const struct iot_error *err);
 /* Both in one. CTL_OK or a CTL_* code. */
 int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **ret) IOT_MUST_CHECK;
 
+/* Some filter is on. */
+bool ctl_filter_active(const struct iot_filter *f);
+/* One that losses do not have: a lost request left no swap, pid, comm or latency behind. */
+bool ctl_filter_beyond_losses(const struct iot_filter *f);
+
 struct iot_render;
 
 /* Names and identity of a record's segment, remembered from record to record. */
@@ -92,8 +97,6 @@ struct ctl_file {
 int ctl_file_open(const char *path, struct ctl_file *ret) IOT_MUST_CHECK;
 int ctl_file_commit(struct ctl_file *f) IOT_MUST_CHECK;
 void ctl_file_abort(struct ctl_file *f); /* nothing after a commit */
-/* Whole small file by the same rules. */
-int ctl_file_write(const char *path, const char *data, size_t len) IOT_MUST_CHECK;
 
 /* Prints stdout's error unless the reader went away; CTL_OK or CTL_ERROR. */
 int ctl_output_result(int r, const char *name);

@@ -320,8 +320,8 @@ static int add_request(struct exporter *x, struct bt_sort *sort, const struct io
 		       const struct iot_segment *s, const char *disk, struct export_stats *stats)
 {
 	struct bt_event events[BT_MAX_EVENTS];
-	uint64_t offset;
-	uint32_t device;
+	uint64_t offset = 0;
+	uint32_t device = 0;
 	size_t n;
 	int r;
 

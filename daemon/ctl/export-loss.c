@@ -145,7 +145,6 @@ static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *s
 		    const char *format, const struct export_stats *stats,
 		    const struct iot_verdict *v)
 {
-	static const struct iot_filter everything;
 	uint64_t total = 0, total_bytes = 0;
 	struct json_object *o;
 
@@ -154,8 +153,7 @@ static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *s
 	put_text(out, ",\n\"requests\":");
 	put_json(out, ctl_json_u64(stats->requests));
 	put_text(out, ",\n\"filtered\":");
-	put_json(out,
-		 json_object_new_boolean(memcmp(&c->filter, &everything, sizeof(everything)) != 0));
+	put_json(out, json_object_new_boolean(ctl_filter_active(&c->filter)));
 	if (strcmp(format, "blktrace") == 0) {
 		/* What its events say less exactly than the record. */
 		put_text(out, ",\n\"requests_without_start\":");

@@ -165,22 +165,6 @@ int ctl_file_commit(struct ctl_file *f)
 	return r;
 }
 
-int ctl_file_write(const char *path, const char *data, size_t len)
-{
-	struct ctl_file f;
-	int r;
-
-	r = ctl_file_open(path, &f);
-	if (r < 0)
-		return r;
-	r = iot_write_all(f.fd, data, len);
-	if (r < 0) {
-		ctl_file_abort(&f);
-		return r;
-	}
-	return ctl_file_commit(&f);
-}
-
 int ctl_output_result(int r, const char *name)
 {
 	if (r == 0 || r == -EPIPE)

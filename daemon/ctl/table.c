@@ -99,7 +99,7 @@ int ctl_table_print(const struct ctl_table *t, FILE *f, bool color)
 {
 	size_t width[MAX_COLUMNS];
 
-	if (t->failed)
+	if (t->failed || !t->n_columns)
 		return -ENOMEM;
 	for (size_t i = 0; i < t->n_columns; i++)
 		width[i] = display_width(t->header[i]);

@@ -8,7 +8,6 @@
  * or be empty. --strict writes nothing unless everything was recomputed and is complete.
  */
 #include <dirent.h>
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "daemon/ctl/export-loss.h"
@@ -109,9 +108,9 @@ static int export_file(const struct ctl *c, struct iot_scan *scan, const struct 
 {
 	struct export_stats stats = {0};
 	struct iot_error err = {0};
-	struct iot_verdict v;
-	struct ctl_file file;
-	struct ctl_out out;
+	struct iot_verdict v = {.code = IOT_VERDICT_CORRUPT};
+	struct ctl_file file = {.fd = -EBADF};
+	struct ctl_out out = {0};
 	int r, w;
 
 	r = ctl_file_open(output, &file);
@@ -156,17 +155,12 @@ static void remove_directory(const char *path)
 /* rename(2) replaces an empty directory and refuses one with files: no older export is mixed in. */
 static int check_target(const char *path)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
-	struct dirent *e;
+	DIR *dir = opendir(path);
 	bool empty = true;
-	DIR *dir;
+	struct dirent *e;
 
-	if (fd < 0)
-		return errno == ENOENT ? 0 : -errno;
-	dir = fdopendir(fd);
 	if (!dir)
-		return -errno;
-	fd = -EBADF;
+		return errno == ENOENT ? 0 : -errno;
 	while ((e = readdir(dir)))
 		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
 			empty = false;
@@ -213,7 +207,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	snprintf(note, sizeof(note), "iotraced %s: record %s, %llu lost", IOTRACED_VERSION,
 		 iot_verdict_name(v.code), (unsigned long long)v.n_lost);
 	r = make_temp_directory(output, &temp);
-	if (r < 0)
+	if (r < 0 || !temp)
 		return fail_errno(r, NULL, output);
 	r = export_blktrace(scan, temp, note, &stats, &err);
 	/* Again: reading may have met damage that the footers do not show. */
@@ -279,7 +273,8 @@ int verb_export(struct ctl *c, int argc, char **argv)
 		if (code != CTL_OK)
 			return code;
 	}
-	if (!format->line)
-		return export_directory(c, scan, format, output);
-	return output ? export_file(c, scan, format, output) : export_stdout(scan, format);
+	if (!output)
+		return export_stdout(scan, format);
+	return format->line ? export_file(c, scan, format, output)
+			    : export_directory(c, scan, format, output);
 }

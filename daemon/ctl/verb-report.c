@@ -161,10 +161,8 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 	v->spans = calloc(n + 1, sizeof(*v->spans));
 	if (!v->spans || !last_ns)
 		return -ENOMEM;
-	v->losses_unfilterable = f->swap != IOT_SWAP_ANY || f->pid || f->comm[0] ||
-				 f->min_latency_ns;
-	v->filtered = v->losses_unfilterable || f->since_ns || f->until_ns || f->dev[0] || f->ops ||
-		      f->id;
+	v->losses_unfilterable = ctl_filter_beyond_losses(f);
+	v->filtered = ctl_filter_active(f);
 	r = read_requests(scan, v, last_ns, err);
 	if (r < 0)
 		return r;
