@@ -90,6 +90,7 @@ static int read_header(struct iot_segment *s, struct iot_error *err)
 	static const uint8_t magic[4] = {IOT_MAGIC_HEADER & 0xff, IOT_MAGIC_HEADER >> 8 & 0xff,
 					 IOT_MAGIC_HEADER >> 16 & 0xff, IOT_MAGIC_HEADER >> 24};
 	uint8_t prefix[16] = {0};
+	struct iot_error why = {0};
 	uint32_t size;
 	int r;
 
@@ -133,13 +134,14 @@ static int read_header(struct iot_segment *s, struct iot_error *err)
 	r = iot_segment_load(s, 0, size, err);
 	if (r < 0)
 		return r;
-	r = iot_meta_header_decode(s->buf, size, &s->info, &s->header_hash, err);
+	r = iot_meta_header_decode(s->buf, size, &s->info, &s->header_hash, &why);
 	if (r < 0) {
 		s->info = (struct iot_segment_info){0};
-		return iot_error_set(err, r,
-				     "%s: offset 0: damaged header (nothing of this file can be "
-				     "attributed; look for another copy)",
-				     s->path);
+		return iot_error_set(err, r, "%s: offset 0: %s", s->path,
+				     r == -ENOMEM  ? "out of memory"
+				     : why.text[0] ? why.text
+						   : "damaged header (nothing of this file can be "
+						     "attributed; look for another copy)");
 	}
 	s->data_start = size;
 	return 0;

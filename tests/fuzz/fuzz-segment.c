@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * fuzz-segment.c - a whole file through reader, verify, scan and recover.
+ *
+ * The first byte chooses: 'r' the rest is the file as it is; 's' every checksum in it is made right
+ * first, frame by frame, so that what lies behind the checksums sees the bytes. Whatever they are,
+ * there must be an answer, the readers must agree with each other, and recovery must never end in
+ * a verdict that comforts.
+ */
+#include "format/meta.h"
+#include "format/scan.h"
+
+#include <assert.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <xxhash.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MAX_BLOCKS 64
+
+static uint32_t get32(const uint8_t *p)
+{
+	uint32_t v;
+
+	memcpy(&v, p, sizeof(v));
+	return le32toh(v);
+}
+
+static void put64(uint8_t *p, uint64_t v)
+{
+	v = htole64(v);
+	memcpy(p, &v, sizeof(v));
+}
+
+/* Hash of a frame over all but its last 8 bytes, into these; also returned. */
+static uint64_t seal_frame(uint8_t *frame, size_t size)
+{
+	uint64_t hash = XXH64(frame, size - 8, 0);
+
+	put64(frame + size - 8, hash);
+	return hash;
+}
+
+/* The footer's references to the header and to each block. */
+static void repair_footer(uint8_t *f, size_t size, uint64_t header_hash, const uint64_t *hashes,
+			  size_t n)
+{
+	size_t pos = sizeof(struct iot_disk_footer);
+
+	if (size < pos + 8)
+		return;
+	put64(f + offsetof(struct iot_disk_footer, header_hash), header_hash);
+	while (pos + 8 <= size - 8) {
+		uint16_t type = (uint16_t)(get32(f + pos) & 0xffff);
+		size_t length = get32(f + pos + 4);
+
+		if (length > size - 8 - pos - 8)
+			return;
+		for (size_t i = 0; type == IOT_SECTION_INDEX && i < n; i++) {
+			size_t at = pos + 8 + sizeof(struct iot_disk_table) +
+				    i * sizeof(struct iot_disk_index);
+
+			if (at + sizeof(struct iot_disk_index) > pos + 8 + length)
+				break;
+			put64(f + at + offsetof(struct iot_disk_index, header_hash), hashes[i]);
+		}
+		pos += 8 + (length + 7) / 8 * 8;
+	}
+}
+
+static void repair(uint8_t *data, size_t size)
+{
+	uint64_t hashes[MAX_BLOCKS], header_hash = 0;
+	size_t n = 0, pos = 0;
+
+	while (pos <= size && size - pos >= 24) {
+		uint8_t *p = data + pos;
+		uint32_t magic = get32(p);
+		size_t frame = (size_t)get32(p + 4) + 8;
+		size_t data_size = 0;
+
+		if (frame < 24 || frame > size - pos)
+			return;
+		if (magic == IOT_MAGIC_BLOCK && frame >= sizeof(struct iot_disk_block) + 8) {
+			data_size = get32(p + offsetof(struct iot_disk_block, data_size));
+			if (data_size > size - pos - frame)
+				data_size = 0;
+			put64(p + offsetof(struct iot_disk_block, data_hash),
+			      XXH64(p + frame, data_size, 0));
+		} else if (magic == IOT_MAGIC_FOOTER) {
+			repair_footer(p, frame, header_hash, hashes, n);
+		}
+		if (magic == IOT_MAGIC_HEADER)
+			header_hash = seal_frame(p, frame);
+		else if (magic == IOT_MAGIC_BLOCK && n < MAX_BLOCKS)
+			hashes[n++] = seal_frame(p, frame);
+		else
+			seal_frame(p, frame);
+		pos += frame + data_size;
+	}
+}
+
+static int out_dirfd = -1;
+static char out_dir[] = "/dev/shm/iot-fuzz-XXXXXX";
+
+static void remove_dir(void)
+{
+	rmdir(out_dir);
+}
+
+static void open_dir(void)
+{
+	if (out_dirfd >= 0)
+		return;
+	if (!mkdtemp(out_dir))
+		abort();
+	out_dirfd = open(out_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (out_dirfd < 0)
+		abort();
+	atexit(remove_dir);
+}
+
+static void check_recovery(struct iot_segment *s)
+{
+	uint64_t kept = 0, lost = 0;
+	struct iot_error err = {0};
+	struct iot_segment *out;
+	struct iot_verdict v;
+	int fd, r;
+
+	open_dir();
+	r = iot_recover(s, out_dirfd, "out.iot", &kept, &lost, &err);
+	if (r < 0) {
+		assert(err.text[0]);
+		return;
+	}
+	fd = openat(out_dirfd, "out.iot", O_RDONLY | O_CLOEXEC);
+	assert(fd >= 0);
+	r = iot_segment_open_fd(fd, "out.iot", &out, &err);
+	assert(r == 0);
+	assert(iot_segment_state(out) == IOT_SEGMENT_SEALED);
+	r = iot_verify_segment(out, &v, &err);
+	assert(r == 0);
+	assert(v.code >= IOT_VERDICT_UNKNOWN);
+	assert(v.n_records == kept);
+	iot_segment_close(out);
+	unlinkat(out_dirfd, "out.iot", 0);
+}
+
+static uint64_t scan_all(const char *path, struct iot_verdict *ret)
+{
+	struct iot_filter filter = {0};
+	struct iot_error err = {0};
+	struct iot_scan *sc;
+	struct iot_request req;
+	struct iot_loss *losses;
+	uint64_t n = 0;
+	size_t n_losses;
+	int r;
+
+	r = iot_scan_open(&path, 1, &filter, &sc, &err);
+	assert(r == 0);
+	while ((r = iot_scan_next(sc, &req, NULL, &err)) == 0)
+		n++;
+	assert(r == IOT_READ_END);
+	r = iot_scan_losses(sc, &losses, &n_losses, &err);
+	if (r == 0)
+		free(losses);
+	r = iot_scan_verdict(sc, true, ret, &err);
+	assert(r == 0);
+	iot_scan_close(sc);
+	return n;
+}
+
+static void check_file(int fd)
+{
+	struct iot_error err = {0};
+	struct iot_verdict v, by_scan;
+	struct iot_request *open;
+	struct iot_segment *s;
+	char path[64];
+	size_t n;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	r = iot_segment_open(path, &s, &err);
+	if (r < 0) {
+		/* Refused with a message that names the file. */
+		assert(strncmp(err.text, path, strlen(path)) == 0);
+		return;
+	}
+	r = iot_verify_segment(s, &v, &err);
+	assert(r == 0);
+	assert(v.code == IOT_VERDICT_COMPLETE || v.n_reasons > 0);
+	if (iot_segment_load_open(s, &open, &n, NULL) == 0)
+		free(open);
+	assert(scan_all(path, &by_scan) == v.n_records);
+	/* A chain of one can only be worse than the one. */
+	assert(by_scan.code >= v.code);
+	check_recovery(s);
+	iot_segment_close(s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *copy;
+	int fd;
+
+	if (size < 1)
+		return 0;
+	copy = malloc(size);
+	assert(copy);
+	memcpy(copy, data, size);
+	if (copy[0] == 's')
+		repair(copy + 1, size - 1);
+	fd = memfd_create("fuzz", MFD_CLOEXEC);
+	assert(fd >= 0);
+	if (iot_write_all(fd, copy + 1, size - 1) < 0)
+		abort();
+	free(copy);
+	check_file(fd);
+	close(fd);
+	return 0;
+}
