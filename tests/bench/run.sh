@@ -81,10 +81,6 @@ daemon_stop() {
 # CPU seconds (user + system) that a process has used.
 cpu_s() { awk -v hz="$(getconf CLK_TCK)" '{sub(/^.*\) /, ""); print ($12 + $13) / hz}' "/proc/$1/stat"; }
 bytes_of() { cat "$@" 2>/dev/null | wc -c; }
-median() { sort -g | awk '{a[NR]=$1} END {print (NR % 2) ? a[(NR+1)/2] : (a[NR/2]+a[NR/2+1])/2}'; }
-row() { # json-lines-file key -> median
-	jq -r "$2" "$1" | median
-}
 
 rm -f "$OUT"/*.jsonl
 last_base=
@@ -92,18 +88,18 @@ base() { last_base=$(fio_run base randrw 4k "$RUN_S"); log "  untraced    $last_
 
 measure_iotraced() {
 	daemon_start "$mnt/state" 16MiB
-	local c0 c1 r iops n rec lost
+	local c0 c1 r iops n lost
 	c0=$(cpu_s "$daemon")
 	r=$(fio_run iotraced randrw 4k "$RUN_S")
 	c1=$(cpu_s "$daemon")
 	daemon_stop
 	read -r iops n <<<"$r"
 	"$B/iotracectl" --json verify "$mnt/state" >"$mnt/verify.json" && lost=0 || lost=$?
-	"$B/iotracectl" --json report "$mnt/state" >"$mnt/report.json"
-	rec=$("$B/iotracectl" --json segments "$mnt/state" | jq '[.. | .records? // empty | tonumber] | add')
-	jq -nc --argjson iops "$iops" --argjson n "$n" --argjson rec "$rec" --argjson bytes "$(bytes_of "$mnt"/state/*.iot)" \
+	# Every request of the machine is recorded, so bytes are held against records, not against fio's count.
+	jq -c --argjson iops "$iops" --argjson n "$n" --argjson bytes "$(bytes_of "$mnt"/state/*.iot)" \
 		--argjson verify "$lost" --argjson cpu "$(awk "BEGIN{print $c1-$c0}")" \
-		'{iops:$iops, requests:$n, records:$rec, bytes:$bytes, verify:$verify, daemon_cpu_s:$cpu}' 
+		'.whole | {iops: $iops, requests: $n, records, bytes: $bytes, bytes_per_request: ($bytes / .records),
+		lost_events: (.lost + .unattributed + .missed), verify: $verify, daemon_cpu_s: $cpu}' "$mnt/verify.json"
 	log "  iotraced    $r, verify exit $lost"
 }
 measure_perf() {
@@ -155,7 +151,7 @@ for i in $(seq "$ROUNDS"); do
 		"measure_$tracer" >"$mnt/one.json"
 		base; after=$last_base
 		jq -c --argjson b "${before%% *}" --argjson a "${after%% *}" \
-			'. + {base_iops: (($a + $b) / 2), kept: (.iops / (($a + $b) / 2)), bytes_per_request: (.bytes / .requests)}' \
+			'. + {base_iops: (($a + $b) / 2), kept: (.iops / (($a + $b) / 2)), bytes_per_request: (.bytes_per_request // (.bytes / .requests))}' \
 			"$mnt/one.json" >>"$OUT/$tracer.jsonl"
 		before=$after
 	done
@@ -165,14 +161,14 @@ log "sequential 64 KiB writes"
 daemon_start "$mnt/state" 16MiB
 seq_r=$(fio_run seq write 64k "$RUN_S")
 daemon_stop
-seq_rec=$("$B/iotracectl" --json segments "$mnt/state" | jq '[.. | .records? // empty | tonumber] | add')
+seq_rec=$("$B/iotracectl" --json verify "$mnt/state" | jq .whole.records)
 seq_bytes=$(bytes_of "$mnt"/state/*.iot)
 
 log "cost per program run (kernel's bpf statistics)"
 "$B/tests/tools/bpf-stats" 1000 & stats=$!
 daemon_start "$mnt/state" 16MiB
 fio_run stats randrw 4k "$RUN_S" >"$mnt/stats.fio"
-"$B/iotracectl" --socket "$mnt/sock" --json probes >"$OUT/probes.json"
+"$B/iotracectl" --socket "$mnt/sock" --json probes | jq -s . >"$OUT/probes.json"
 daemon_stop
 kill $stats 2>/dev/null || true; wait $stats 2>/dev/null || true
 
@@ -210,8 +206,12 @@ jq -n --slurpfile t "$mnt/tracers.json" --slurpfile d "$OUT/drain.json" --slurpf
 	--arg kernel "$(uname -r)" --argjson cpus "$(nproc)" --argjson seqrec "$seq_rec" --argjson seqbytes "$seq_bytes" \
 	--argjson idle "$idle_pct" --argjson rss "$rss_kib" --argjson shm "$shm_kib" --argjson stormexit "$storm_exit" \
 	--arg stormfio "$storm_r" --arg seqfio "$seq_r" \
-	'{kernel: $kernel, cpus: $cpus, tracers: $t[0], sequential: {fio: $seqfio, records: $seqrec, bytes: $seqbytes, bytes_per_request: ($seqbytes / $seqrec)},
-	  programs: $p[0], storm: {fio: $stormfio, verify_exit: $stormexit, verify: $s[0]}, idle_cpu_percent: $idle,
+	'{kernel: $kernel, cpus: $cpus, tracers: $t[0],
+	  program_ns_per_request: ($p[0] | (map(.run_time_ns // 0 | tonumber) | add) / (map(select(.name == "block_rq_complete") | .runs | tonumber)[0])),
+	  kernel_memory: $st[0].streams[0].kernel_memory, sequential: {fio: $seqfio, records: $seqrec, bytes: $seqbytes,
+	  bytes_per_request: ($seqbytes / $seqrec)},
+	  programs: $p[0], storm: {ring: "64 KiB", fio: $stormfio, verify_exit: $stormexit, records: $s[0].whole.records,
+	  lost: ($s[0].whole.lost + $s[0].whole.unattributed), verify: $s[0].whole}, idle_cpu_percent: $idle,
 	  resident_kib: $rss, resident_ring_kib: $shm, status: $st[0], drain: $d[0], codec: $c[0]}' >"$OUT/bench.json"
 
 tests/bench/table.sh "$OUT/bench.json"
