@@ -34,7 +34,7 @@ def tracer($name; $t): [$name, ($t.iops | round), ($t.kept | pct), ($t.kept_min 
   ["verify exit codes of all iotraced runs", (.tracers.iotraced.verify_exits | tostring)],
   ["storm over a ring of \(.storm.ring): records / lost / verify exit", "\(.storm.records) / \(.storm.lost) / \(.storm.verify_exit)"],
   ["idle, percent of a CPU", .idle_cpu_percent],
-  ["resident memory beside the ring, MiB", (.resident_kib / 1024 | r1)],
+  ["resident memory beside the ring, after load, MiB", (.resident_kib / 1024 | r1)],
   ["kernel memory, maps / rings, MiB", "\(.kernel_memory.maps_bytes / 1048576 | r1) / \(.kernel_memory.rings_bytes / 1048576 | r1)"]]
  | .[] | map(tostring) | @tsv)
 ' "$json" | awk -F'\t' '
