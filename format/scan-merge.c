@@ -36,11 +36,16 @@ struct merge_segment {
 	bool skip;
 };
 
+struct row {
+	uint64_t ns;
+	uint32_t i; /* in the batch */
+};
+
 /* A decoded block on its way out. */
 struct held {
 	struct merge_segment *seg;
 	struct iot_batch *b;
-	uint32_t *order; /* NULL: rows are in order */
+	struct row *rows; /* in order of completion */
 	uint32_t i;
 	uint32_t n;
 	uint64_t key; /* of row i */
@@ -150,7 +155,7 @@ static struct held *held_free(struct held *h)
 	if (!h)
 		return NULL;
 	iot_batch_free(h->b);
-	free(h->order);
+	free(h->rows);
 	free(h);
 	return NULL;
 }
@@ -187,11 +192,6 @@ static void pop(struct iot_merge *m)
 
 /* ---- loading ---- */
 
-struct row {
-	uint64_t ns;
-	uint32_t i;
-};
-
 static int cmp_row(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
@@ -199,37 +199,25 @@ static int cmp_row(const void *a, const void *b)
 	return x->ns != y->ns ? iot_cmp_u64(x->ns, y->ns) : (x->i > y->i) - (x->i < y->i);
 }
 
-/* Rows in order of completion; NULL if they already are. */
-static int sort_rows(const struct iot_batch *b, uint32_t n, uint32_t **ret)
+/* The block's rows in order of completion, which they usually are. */
+static int sort_rows(const struct iot_batch *b, uint32_t n, struct row **ret)
 {
-	_cleanup_free_ struct row *rows = malloc(n * sizeof(*rows));
-	struct iot_request r;
+	struct row *rows = malloc(n * sizeof(*rows));
 	bool sorted = true;
-	uint32_t *order;
 
 	if (!rows)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
+		struct iot_request r;
+
 		iot_batch_get(b, i, &r);
 		rows[i] = (struct row){.ns = r.complete_ns, .i = i};
 		sorted = sorted && (i == 0 || rows[i - 1].ns <= rows[i].ns);
 	}
-	*ret = NULL;
-	if (sorted)
-		return 0;
-	order = malloc(n * sizeof(*order));
-	if (!order)
-		return -ENOMEM;
-	qsort(rows, n, sizeof(*rows), cmp_row);
-	for (uint32_t i = 0; i < n; i++)
-		order[i] = rows[i].i;
-	*ret = order;
+	if (!sorted)
+		qsort(rows, n, sizeof(*rows), cmp_row);
+	*ret = rows;
 	return 0;
-}
-
-static void fetch(struct held *h, struct iot_request *ret)
-{
-	iot_batch_get(h->b, h->order ? h->order[h->i] : h->i, ret);
 }
 
 static bool filter_skips(const struct iot_filter *f, const struct iot_segment *s, uint64_t first_ns,
@@ -247,7 +235,6 @@ static int decode_block(struct iot_merge *m, struct merge_segment *seg, uint64_t
 	const struct merge_block *mb = &seg->blocks[seg->next++];
 	_cleanup_(held_freep) struct held *h = NULL;
 	struct iot_block_info info;
-	struct iot_request first;
 	int r;
 
 	r = iot_segment_block_at(seg->s, mb->offset, &info, err);
@@ -277,11 +264,10 @@ static int decode_block(struct iot_merge *m, struct merge_segment *seg, uint64_t
 	if (r < 0)
 		return iot_error_set(err, r, "%s: offset %llu: %s", iot_segment_path(seg->s),
 				     (unsigned long long)mb->offset, strerror(-r));
-	r = sort_rows(h->b, h->n, &h->order);
+	r = sort_rows(h->b, h->n, &h->rows);
 	if (r < 0)
 		return r;
-	fetch(h, &first);
-	h->key = first.complete_ns + seg->key_offset;
+	h->key = h->rows[0].ns + seg->key_offset;
 	r = push(m, h);
 	if (r < 0)
 		return r;
@@ -463,15 +449,12 @@ int iot_merge_next(struct iot_merge *m, uint64_t columns, struct iot_request *re
 	if (m->n_heap == 0)
 		return IOT_READ_END;
 	h = m->heap[0];
-	fetch(h, ret);
+	iot_batch_get(h->b, h->rows[h->i].i, ret);
 	*ret_segment = h->seg->s;
 	if (++h->i == h->n) {
 		pop(m);
 	} else {
-		struct iot_request next;
-
-		fetch(h, &next);
-		h->key = next.complete_ns + h->seg->key_offset;
+		h->key = h->rows[h->i].ns + h->seg->key_offset;
 		sift_down(m, 0);
 	}
 	return 0;
