@@ -164,7 +164,8 @@ run_vm() {
 			# The machine has a limit of its own; this one is for the harness.
 			limit=$(time_limit "$script" 300)
 			run_test "$name" $((limit + 400)) \
-				tests/vm/run.sh --timeout "$limit" --log "$logs/$name.console" "$label" "$script" &
+				tests/vm/run.sh --timeout "$limit" --log "$logs/$name.console" --results "$logs/$name.results" \
+				"$label" "$script" &
 			n_running=$((n_running + 1))
 		done
 	done

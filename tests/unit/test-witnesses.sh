@@ -15,8 +15,8 @@ command -v jq >/dev/null || {
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-options='{"phase":"p","disk":"d","bases":{},"devs":{"d":"259:0"},"sync_reads":true,"cgroup":"77",
-	"zeroout":"write_zeroes","start_exact":false,"flush_on_part":true}'
+options='{"phase":"p","disk":"d","sync_reads":true,"cgroup":"77","zeroout":"write_zeroes","start_exact":false,"part_of_bio":true}'
+devices='[{"name":"d","dev":"259:0","start":0,"size":1000},{"name":"d1","dev":"259:1","start":8,"size":8}]'
 record='{"id":"1","dev":"259:0","disk":"d","part":null,"op":"read","flags":["sync"],"sector":8,"bytes":4096,
 	"bytes_done":4096,"error":0,"status":0,"swap":"none","swap_rule":null,"start_ns":"110","insert_ns":null,
 	"issue_ns":"120","issue_last_ns":"120","complete_ns":"130","pid":5,"tgid":5,"comm":"wl","cgroup":"77",
@@ -39,7 +39,8 @@ jq -nc "$trace, ($trace | .t_ns = 221 | .rwbs = \"WS\" | .bytes = 32768 | .secto
 	($trace | .t_ns = 321 | .rwbs = \"FF\" | .bytes = 0 | .sector = 0)" >"$work/trace"
 
 expectations() {
-	jq -rn --slurpfile r "$1" --slurpfile e "$work/expect" --argjson o "$options" -f "$here/vm/expect.jq"
+	jq -rn --slurpfile r "$1" --slurpfile e "$work/expect" --argjson devices "$devices" \
+		--argjson o "$options" -f "$here/vm/expect.jq"
 }
 witness() {
 	jq -rn --slurpfile r "$1" --slurpfile w "$work/trace" --arg disk d --arg phase p -f "$here/vm/witness.jq"
@@ -89,6 +90,12 @@ done <<-'END'
 	.hwq = null
 	.submitter = "insert"
 END
+# Before 5.12 the partition that covers the sector speaks, even for the whole disk.
+options=${options/'"part_of_bio":true'/'"part_of_bio":false'}
+assert_eq "expectations: a disk's record without the partition" 1 "$(expectations "$work/good" | grep -c '^not ok ')"
+jq -c 'if .id == "1" then .part = "d1" | .dev = "259:1" else . end' "$work/good" >"$work/bad"
+assert_eq "expectations: a disk's record with it" 0 "$(expectations "$work/bad" | grep -c '^not ok ')"
+options=${options/'"part_of_bio":false'/'"part_of_bio":true'}
 jq -c 'select(.id != "3")' "$work/good" >"$work/bad"
 assert_eq "expectations: no flush" 1 "$(expectations "$work/bad" | grep -c '^not ok ')"
 jq -c '., (select(.id == "1") | .id = "9")' "$work/good" >"$work/bad"

@@ -3,12 +3,13 @@
 # Holds records (iotracectl --json cat) against what block-workload says it did, field by field. Prints a
 # line "ok ..." or "not ok ...: reasons" for every operation.
 #
-#	jq -rn --slurpfile r RECORDS --slurpfile e EXPECTATIONS --argjson o OPTIONS -f expect.jq
+#	jq -rn --slurpfile r RECORDS --slurpfile e EXPECTATIONS --argjson devices [{name, dev, start, size}...] \
+#		--argjson o OPTIONS -f expect.jq
 #
-# OPTIONS: phase (name in front), disk (name), bases {partition: first sector}, devs {name: "major:minor"},
-#	sync_reads (the kernel flags a direct read as sync), cgroup (id of the workload's), zeroout (the
-#	operation a BLKZEROOUT becomes), start_exact (a start hook exists for passthrough requests), flush_on_part (a
-#	flush of a partition is accounted there, not on the disk)
+# OPTIONS: phase (name in front), disk (name), cgroup (id of the workload's), zeroout (the operation a BLKZEROOUT
+#	becomes), sync_reads (the kernel flags a direct read as sync), start_exact (a start hook exists for passthrough
+#	requests), part_of_bio (a request's partition is the one that was opened; before 5.12 it is the one that
+#	covers the sector, also for the whole disk, and none for a flush)
 
 def num: if . == null then null else tonumber end;
 def same($what; $want; $got): if $want == $got then empty else "\($what) is \($got | tojson), not \($want | tojson)" end;
@@ -52,6 +53,15 @@ def check_where($x):
   holds("no id"; .id != null),
   same("disk"; $o.disk; .disk), same("part"; $x.part; .part), same("dev"; $x.dev; .dev);
 
+def device($name): first($devices[] | select(.name == $name));
+def on_disk: {part: null, dev: device($o.disk).dev};
+# Where the kernel accounts a request for that sector of that device
+def home($name; $sector):
+  if $name != $o.disk then {part: $name, dev: device($name).dev}
+  elif $o.part_of_bio then on_disk
+  else first(($devices[] | select(.name != $o.disk and $sector >= .start and $sector < .start + .size)
+    | {part: .name, dev}), on_disk) end;
+
 # One whole request of the operation
 def check_data($x):
   check_where($x), check_times($x), check_who($x),
@@ -70,12 +80,13 @@ def check_range($x; $all):
   [$all[] | of_part($x) | within($x) | select(.op == $x.want and .bytes > 0
     and .sector != null and .sector >= $x.first and .sector < $x.first + $x.bytes / 512)] | sort_by(.sector)
   | . as $got
-  | holds("\(length) records instead of 1: \(tojson)"; $x.bytes > 524288 or length == 1),
+  | holds("\(length) records: \(tojson)"; length == 1 or (length > 0 and ($x.bytes > 524288 or $x.count > 1))),
     same("bytes of all its records"; $x.bytes; map(.bytes) | add),
     same("first sector"; $x.first; .[0].sector),
     holds("its records leave a gap or overlap";
       all(range(1; length); $got[.].sector == $got[. - 1].sector + $got[. - 1].bytes / 512)),
-    same("merges"; $x.count - 1; map(.merges) | add),
+    # Each of the operation's bios became a request or was merged into one.
+    holds("\(length) records and \(map(.merges) | add) merges for \($x.count) bios"; $x.bytes > 524288 or length + (map(.merges) | add) == $x.count),
     (.[] | check_data($x));
 
 # A flush of the disk: the flush itself, issued by whoever ran the queue, and the empty request that asked for it.
@@ -89,14 +100,14 @@ def check_flush($x; $all):
       holds("flush: preflush not among \(.flags | tojson)"; .flags | index("preflush")),
       same("flush: submitter"; "issue"; .submitter), holds("flush: no issue_ns"; .issue_ns != null),
       holds("flush: completed before issued"; (.complete_ns | num) >= (.issue_ns | num))),
-    ($ask[] | check_where(if $o.flush_on_part then $x else $x + {part: null, dev: $o.devs[$o.disk]} end), check_who($x), same("bytes_done"; 0; .bytes_done), same("error"; 0; .error),
+    ($ask[] | check_where(if $o.part_of_bio then $x else $x + on_disk end), check_who($x), same("bytes_done"; 0; .bytes_done), same("error"; 0; .error),
       holds("preflush not among \(.flags | tojson)"; .flags | index("preflush")),
       holds("sync not among \(.flags | tojson)"; .flags | index("sync")));
 
 def check_passthrough($x; $all):
   [$all[] | within($x) | select(.op == "drv_in")]
   | holds("\(length) records instead of 1"; length == 1),
-    (.[] | check_where($x), same("sector"; null; .sector), same("bytes"; $x.bytes; .bytes),
+    (.[] | check_where($x + on_disk), same("sector"; null; .sector), same("bytes"; $x.bytes; .bytes),
       same("pid"; $x.pid; .pid), same("tgid"; $x.tgid; .tgid), same("comm"; $x.comm; .comm),
       holds("submitter is \(.submitter)"; .submitter == "start" or (($o.start_exact | not) and .submitter == "issue")),
       same("error"; 0; .error), same("insert_ns"; null; .insert_ns),
@@ -106,12 +117,8 @@ def check_passthrough($x; $all):
 [$r[] | select(.disk == $o.disk)] as $all
 | $e | to_entries[] | .key as $i | .value
 | (.device | sub(".*/"; "")) as $name
-| (. + {
-    t0: (.t0_ns | num), t1: (.t1_ns | num), want: want_op,
-    part: (if $name == $o.disk then null else $name end),
-    dev: $o.devs[$name],
-    first: (.sector + ($o.bases[$name] // 0))
-  }) as $x
+| (.sector + (if $name == $o.disk then 0 else device($name).start end)) as $first
+| (. + {t0: (.t0_ns | num), t1: (.t1_ns | num), want: want_op, first: $first} + home($name; $first)) as $x
 | [ if .call == "fsync" then check_flush($x; $all)
     elif .op == "drv_in" then check_passthrough($x; $all)
     elif .call == "dsync" then check_range($x; $all), check_flush($x; $all)

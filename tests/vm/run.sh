@@ -16,6 +16,7 @@
 #	--append ARGS		more kernel command line
 #	--qemu ARG		one more argument for qemu (repeatable)
 #	--results DIR		where to unpack what the script left in /results
+#	--check SCRIPT		run on this host afterwards with the results' directory as its argument; beside run.sh
 #	--log FILE		the kernel's console
 #
 # Options may also stand in SCRIPT itself, in comment lines that begin with "# vm: "; the command line
@@ -29,14 +30,14 @@
 # code) is tried again at most twice, and that is printed. Once a script has started, nothing is repeated:
 # its outcome is the test's outcome.
 #
-# Exit: the script's own status, or 124 timeout, 125 the machine did not start or could not be made,
+# Exit: the script's own status (the check's, if that is the one that fails), or 124 timeout, 125 the machine did not start or could not be made,
 # 126 it died while the script ran, 2 usage. 77 (skip) where the kernel could not be had.
 
 set -u -o pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 lib=$here/../lib
-cpus=2 memory=1024 timeout=240 boot_timeout=120 append='' results='' log=''
+cpus=2 memory=1024 timeout=240 boot_timeout=120 append='' results='' log='' check=''
 disks=() modules=() tools=() files=() qemu_args=()
 
 say() { printf '# vm: %s\n' "$*"; }
@@ -55,7 +56,7 @@ take_options() {
 	while [ $# -gt 0 ]; do
 		case $1 in
 		--cpus | --memory | --timeout | --disk | --disk-file | --module | --tool | --built | --file | --append | --qemu | \
-			--results | --log)
+			--results | --check | --log)
 			[ $# -ge 2 ] || usage
 			;;
 		--help | -*) usage ;;
@@ -74,6 +75,7 @@ take_options() {
 		--append) append="$append $2" ;;
 		--qemu) qemu_args+=("$2") ;;
 		--results) results=$2 ;;
+		--check) check=$2 ;;
 		--log) log=$2 ;;
 		esac
 		shift 2
@@ -180,6 +182,7 @@ rm -rf "$root"
 
 # --- the machine ---
 
+[ -z "$check" ] || results=${results:-$work/results}
 [ -z "$results" ] || disks+=("new:iot-results=512M")
 disk_args=()
 n_disks=0
@@ -270,5 +273,8 @@ if [ -n "$results" ]; then
 	if [ "$(head -c 512 "$work/iot-results.img" | tr -d '\0' | wc -c)" -gt 0 ]; then
 		tar -C "$results" -xf "$work/iot-results.img" || die "cannot unpack the results"
 	fi
+fi
+if [ -n "$check" ]; then
+	"$here/$check" "$results" || status=1
 fi
 exit "$status"

@@ -6,7 +6,7 @@
 #
 # timeout: 240
 # vm: --module null_blk --module bfq --module mq-deadline --built iotraced --built iotracectl
-# vm: --built tests/tools/block-workload --tool jq
+# vm: --built tests/tools/block-workload --check check-block.sh
 
 . /tests/lib/guest-lib.sh
 . /tests/lib/guest-block.sh
@@ -25,6 +25,7 @@ disk=$(find /sys/block/ -type l \( -name 'nullb*' -o -name iot \) | sed 's/.*\//
 
 # It has no write-zeroes: the block layer writes zero pages.
 block_zeroout='write'
+block_start null
 for scheduler in none mq-deadline bfq; do
 	vm_scheduler "$disk" "$scheduler" || bail "null $scheduler" "no such scheduler"
 	block_begin "null $scheduler" "$disk"
@@ -35,17 +36,15 @@ done
 
 # Each CPU has its queue: the record names CPU and queue of each request.
 vm_scheduler "$disk" none
+block_expect=no
 block_begin "null queues" "$disk"
 for cpu in 0 1; do
 	block_comm=cpu$cpu
 	block_run_on "$cpu" "$disk" read:0:4K:4
+	block_claim "null queues: CPU $cpu" "[[\"cpu$cpu\",$cpu,$cpu]]" \
+		"map(select(.comm == \"cpu$cpu\") | [.comm, .issue_cpu, .hwq]) | unique"
 done
-block_comm=wl
-block_expect=no
 block_end
-for cpu in 0 1; do
-	assert_eq "null queues: CPU $cpu" "[[\"cpu$cpu\",$cpu,$cpu]]" \
-		"$(block_field "map(select(.comm == \"cpu$cpu\") | [.comm, .issue_cpu, .hwq]) | unique")"
-done
+block_stop
 
 tap_end

@@ -3,11 +3,11 @@
 # shellcheck disable=SC1091,SC2034,SC2154 # libraries and variables of the guest
 #
 # Eight CPUs give two rings by default: all of them busy at once, and the records of both rings come out merged in
-# time order, none lost or twice.
+# time order (check-block.sh looks at that), none lost or twice.
 #
 # timeout: 300
 # vm: --cpus 8 --memory 1536 --disk data=128M --built iotraced --built iotracectl
-# vm: --built tests/tools/block-workload --tool jq
+# vm: --built tests/tools/block-workload --check check-block.sh
 
 . /tests/lib/guest-lib.sh
 . /tests/lib/guest-block.sh
@@ -19,25 +19,23 @@ assert_eq "rings: CPUs" 8 "$(grep -c '^processor' /proc/cpuinfo)"
 
 block_trace=no
 block_expect=no
+block_start rings
 block_begin "rings" "$disk"
-ctl --json status >/tmp/status.json
-assert_eq "rings: two of them" 2 "$(jq '[.. | objects | .rings? // empty | if type == "array" then length else . end] | first' /tmp/status.json)"
+ctl --json status >"$block_dir/status.json"
+block_claim_file status.json "rings: two of them" 2 \
+	'[.. | objects | .rings? // empty | if type == "array" then length else . end] | first'
 runners=
 for cpu in $cpus; do
 	block_comm=cpu$cpu
 	block_run_on "$cpu" "$disk" "read:${cpu}M:4K:250" "write:$((cpu + 64))M:4K:250" &
 	runners="$runners $!"
+	block_claim "rings: those of CPU $cpu" '[500,500,[true]]' \
+		"map(select(.comm == \"cpu$cpu\")) | [length, (map([.op, .sector]) | unique | length), (map(.pid == .tgid) | unique)]"
 done
 for runner in $runners; do wait "$runner"; done
+block_claim "rings: every request is there" 4000 length
+block_claim "rings: both were written to" '[true,true]' '[any(.cpu < 4), any(.cpu >= 4)]'
 block_end
-
-assert_eq "rings: every request is there" 4000 "$(block_field length)"
-for cpu in $cpus; do
-	assert_eq "rings: those of CPU $cpu" '[500,500,[true]]' "$(block_field \
-		"map(select(.comm == \"cpu$cpu\")) | [length, (map([.op, .sector]) | unique | length), (map(.pid == .tgid) | unique)]")"
-done
-assert_eq "rings: both were written to" '[true,true]' "$(block_field '[any(.cpu < 4), any(.cpu >= 4)]')"
-# In the file's own order, across all devices.
-assert_eq "rings: in time order" 0 "$(jq -rn 'reduce (inputs | .complete_ns | tonumber) as $t ([0, 0]; if $t < .[0] then [$t, .[1] + 1] else [$t, .[1]] end) | .[1]' "$iot_dir/records.json")"
+block_stop
 
 tap_end

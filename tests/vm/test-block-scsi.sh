@@ -7,7 +7,7 @@
 #
 # timeout: 300
 # vm: --module scsi_debug --module sd_mod --module sg --module bfq --module mq-deadline --built iotraced
-# vm: --built iotracectl --built tests/tools/block-workload --tool jq
+# vm: --built iotracectl --built tests/tools/block-workload --check check-block.sh
 
 . /tests/lib/guest-lib.sh
 . /tests/lib/guest-block.sh
@@ -19,6 +19,7 @@ disk=sda
 debug=/sys/bus/pseudo/drivers/scsi_debug
 sleep 0.5
 
+block_start scsi
 for scheduler in none mq-deadline bfq; do
 	vm_scheduler "$disk" "$scheduler" || bail "scsi $scheduler" "no such scheduler"
 	block_begin "scsi $scheduler" "$disk"
@@ -29,7 +30,6 @@ done
 
 vm_scheduler "$disk" mq-deadline
 block_part=sda1
-block_bases="{\"sda1\":$(cat /sys/class/block/sda1/start)}"
 block_begin "scsi partition" "$disk"
 block_run sda1 read:0:4K:2 write:1M:64K fsync discard:16M:1M zeroout:20M:64K
 block_end
@@ -43,11 +43,10 @@ echo 25 >$debug/delay
 block_expect=no
 block_begin "scsi merges" "$disk"
 block_run "$disk" write-at:4K:0:1M:1020K:1032K:1028K
+block_claim "scsi merges: requests" '[[0,4096,0],[2040,16384,3]]' 'map([.sector, .bytes, .merges]) | sort'
+block_claim "scsi merges: submitter" '[["start","wl"]]' 'map([.submitter, .comm]) | unique'
 block_end
-assert_eq "scsi merges: requests" '[[0,4096,0],[2040,16384,3]]' \
-	"$(block_field 'map([.sector, .bytes, .merges]) | sort')"
 assert_eq "scsi merges: counted" 3 "$(diskstats_delta "$block_before" "$block_after" write_merges)"
-assert_eq "scsi merges: submitter" '["wl"]' "$(block_field 'map(.comm) | unique')"
 echo 1 >$debug/delay
 echo "$queue_depth" >/sys/block/$disk/device/queue_depth
 
@@ -55,13 +54,12 @@ echo "$queue_depth" >/sys/block/$disk/device/queue_depth
 echo 2 >$debug/opts
 block_begin "scsi medium error" "$disk"
 block_run "$disk" read:2321K:8K read:2329K:8K read:3M:8K
+block_claim "scsi medium error: outcomes" '[[4642,8192,0,8192],[4658,8192,-61,8192],[6144,8192,0,8192]]' \
+	'map([.sector, .bytes, .error, .bytes_done]) | sort'
+block_claim "scsi medium error: raw status is there" 1 'map(select(.status != 0)) | length'
+block_claim_file expect.json "scsi medium error: as the program saw it" '[0,61,0]' 'map(.errno)'
 block_end
 echo 0 >$debug/opts
-assert_eq "scsi medium error: outcomes" '[[4642,8192,0,8192],[4658,8192,-61,8192],[6144,8192,0,8192]]' \
-	"$(block_field 'map([.sector, .bytes, .error, .bytes_done]) | sort')"
-assert_eq "scsi medium error: as the program saw it" "0 61 0" \
-	"$(jq -r .errno "$iot_dir/expect.json" | tr '\n' ' ' | sed 's/ $//')"
-assert_eq "scsi medium error: raw status is there" 1 "$(block_field 'map(select(.status != 0)) | length')"
 
 # Requeues: a transport error is tried again; a host that is busy takes the request back several times.
 requeues() {
@@ -69,52 +67,51 @@ requeues() {
 	echo 3 >$debug/every_nth
 	block_begin "scsi $1" "$disk"
 	block_run "$disk" read:0:4K:4
+	# Which one of the four it hits depends on what else was sent to the disk.
+	block_claim "scsi $1: one request was requeued" 1 'map(select(.requeues > 0)) | length'
+	block_claim "scsi $1: all ended well" '[[0,4096,4096]]' 'map([.error, .bytes, .bytes_done]) | unique'
+	block_claim "scsi $1: each once" '[0,8,16,24]' 'map(.sector) | sort'
+	block_claim "scsi $1: its last issue is later" 1 \
+		'map(select(.requeues > 0 and (.issue_last_ns | tonumber) > (.issue_ns | tonumber))) | length'
+	block_claim "scsi $1: others were issued once" 3 'map(select(.issue_last_ns == .issue_ns)) | length'
+	block_claim "scsi $1: submitter" '[["start","wl"]]' 'map([.submitter, .comm]) | unique'
+	[ -z "$3" ] || block_claim "scsi $1: it took over 2 s" 1 \
+		'map(select((.complete_ns | tonumber) - (.start_ns | tonumber) > 2000000000)) | length'
 	block_end
 	echo 0 >$debug/every_nth
 	echo 0 >$debug/opts
-	# Which one of the four it hits depends on what else was sent to the disk.
-	assert_eq "scsi $1: one request was requeued" 1 "$(block_field 'map(select(.requeues > 0)) | length')"
-	assert_eq "scsi $1: all ended well" '[0]' "$(block_field 'map(.error) | unique')"
-	assert_eq "scsi $1: the last issue is later" 1 "$(block_field \
-		'map(select(.requeues > 0 and (.issue_last_ns | tonumber) > (.issue_ns | tonumber))) | length')"
-	assert_eq "scsi $1: others were issued once" 3 "$(block_field 'map(select(.issue_last_ns == .issue_ns)) | length')"
-	assert_eq "scsi $1: submitter" '[["start","wl"]]' "$(block_field 'map([.submitter, .comm]) | unique')"
 }
-requeues "transport error" 16
-requeues "host busy" 0x8000
-
+requeues "transport error" 16 ""
+requeues "host busy" 0x8000 ""
 # A command that is never answered: timed out, aborted, tried again.
 echo 2 >/sys/block/$disk/device/timeout
-requeues "timeout" 4
-assert_eq "scsi timeout: it took over 2 s" 1 "$(block_field \
-	'map(select((.complete_ns | tonumber) - (.start_ns | tonumber) > 2000000000)) | length')"
-echo 60 >/sys/block/$disk/device/timeout
+requeues "timeout" 4 slow
+echo 90 >/sys/block/$disk/device/timeout
 
-# A request that hangs is seen while it does. HZ is 250.
-echo 1500 >$debug/delay
+# A request that hangs (12 s, HZ is 250) is seen while it does, and a segment that closes meanwhile has it open.
+echo 3000 >$debug/delay
 block_comm=hanging
 block_begin "scsi hang" "$disk"
 block_run "$disk" read:5M:4K &
 runner=$!
 sleep 2
-assert_status "scsi hang: inflight answers" 0 ctl --json inflight
-ctl --json inflight >"$iot_dir/inflight.json"
-note "inflight: $(cat "$iot_dir/inflight.json")"
-# One object a line, or an array in an object: look at whatever describes a request.
-jq -c '[.. | objects | select(has("sector") and has("op"))] | .[]' "$iot_dir/inflight.json" >"$iot_dir/hung.json"
-assert_eq "scsi hang: one request" 1 "$(jq -s 'map(select(.disk == "sda")) | length' "$iot_dir/hung.json")"
-assert_eq "scsi hang: which" '["read",10240,4096,"hanging"]' "$(jq -c 'select(.disk == "sda") | [.op, .sector, .bytes, .comm]' "$iot_dir/hung.json")"
-assert_eq "scsi hang: it was issued, not completed" '[true,null]' \
-	"$(jq -c 'select(.disk == "sda") | [.issue_ns != null, .complete_ns]' "$iot_dir/hung.json")"
-pid=$(jq -r 'select(.disk == "sda") | .pid' "$iot_dir/hung.json")
-assert_eq "scsi hang: its process" hanging "$(cat "/proc/$pid/comm" 2>/dev/null)"
-# A segment that closes meanwhile names it as open.
+ctl --json inflight >"$block_dir/inflight.json" || not_ok "scsi hang: inflight answers" "it exited with $?"
+kill -0 "$runner" 2>/dev/null || not_ok "scsi hang: still hanging" "the read has ended already"
 assert_status "scsi hang: rotate" 0 ctl rotate
+cat /proc/"$(pgrep -x hanging | head -n 1)"/comm >"$block_dir/comm" 2>/dev/null
+assert_eq "scsi hang: the process waits" hanging "$(cat "$block_dir/comm")"
+pgrep -x hanging | head -n 1 >"$block_dir/pid.json"
 wait "$runner"
+block_claim_file inflight.json "scsi hang: seen" '[["read",10240,4096,0,"hanging","start",true,null]]' \
+	'map(select(.disk == "sda") | [.op, .sector, .bytes, .bytes_done, .comm, .submitter, .issue_ns != null, .complete_ns])'
+block_claim_file inflight.json "scsi hang: its age" true \
+	'map(select(.disk == "sda") | .age_ns | tonumber) | all(. > 1000000000 and . < 60000000000)'
+block_claim_file inflight.json "scsi hang: its process" "$(cat "$block_dir/pid.json")" 'map(select(.disk == "sda") | .pid) | first'
+block_claim "scsi hang: recorded once it ended" '[["read",10240,4096,0,"hanging"]]' \
+	'map([.op, .sector, .bytes_done, .error, .comm])'
+block_claim "scsi hang: its time" true 'map((.complete_ns | tonumber) - (.issue_ns | tonumber)) | all(. > 11000000000)'
 block_end
 echo 1 >$debug/delay
-assert_eq "scsi hang: recorded once it ended" '[["read",10240,4096,0,"hanging"]]' \
-	"$(block_field 'map([.op, .sector, .bytes_done, .error, .comm])')"
-assert_eq "scsi hang: its time" 1 "$(block_field 'map(select((.complete_ns | tonumber) - (.issue_ns | tonumber) > 5000000000)) | length')"
+block_stop
 
 tap_end
