@@ -3,7 +3,7 @@
  * batch.c - rows in, columns in memory, rows out.
  *
  * Adding is the hot path of the daemon: about 25 plain stores and four dictionary look-ups that
- * nearly always hit the entry found last. Nothing is computed here that encoding can compute over
+ * nearly always hit at once. Nothing is computed here that encoding can compute over
  * whole columns. The arrays lie in one allocation, staggered (see batch.h), and are a multiple of
  * 128 values long, so that codecs may work on whole groups.
  */
@@ -138,16 +138,16 @@ static inline int intern(struct iot_batch *b, const struct iot_request *r, uint1
 	file[0] = r->ino;
 	file[1] = r->fsdev;
 
-	q = iot_dict_add(&b->op, op, &index[0]);
+	q = iot_dict_add(&b->op, op, IOT_ARRAY_SIZE(op), &index[0]);
 	if (q)
 		return q;
-	q = iot_dict_add(&b->context, context, &index[1]);
+	q = iot_dict_add(&b->context, context, IOT_ARRAY_SIZE(context), &index[1]);
 	if (q)
 		return q;
-	q = iot_dict_add(&b->device, device, &index[2]);
+	q = iot_dict_add(&b->device, device, IOT_ARRAY_SIZE(device), &index[2]);
 	if (q)
 		return q;
-	return iot_dict_add(&b->file, file, &index[3]);
+	return iot_dict_add(&b->file, file, IOT_ARRAY_SIZE(file), &index[3]);
 }
 
 int iot_batch_add(struct iot_batch *b, const struct iot_request *r)
@@ -213,40 +213,46 @@ static inline bool have(const struct iot_batch *b, enum iot_column c)
 	return b->have & (1ULL << c);
 }
 
+/* Entry of record i in a dictionary. */
+static inline const uint64_t *entry_of(const struct iot_batch *b, const struct iot_dict *d,
+				       enum iot_column index, uint32_t i)
+{
+	return d->words + (size_t)iot_batch_u16(b, index)[i] * d->n_words;
+}
+
 static void get_dictionaries(const struct iot_batch *b, uint32_t i, struct iot_request *r)
 {
-	if (have(b, IOT_COLUMN_OP)) {
-		uint32_t at = iot_batch_u16(b, IOT_COLUMN_OP)[i];
-		uint64_t word = b->op.words[0][at];
+	const uint64_t *entry;
 
-		r->flags = (uint32_t)word;
-		r->op = (uint8_t)(word >> 32);
-		r->swap = (uint8_t)(word >> 40);
-		r->swap_rule = (uint8_t)(word >> 48);
-		r->origin = (uint8_t)(word >> 56);
-		r->submitter = (uint8_t)b->op.words[1][at];
+	if (have(b, IOT_COLUMN_OP)) {
+		entry = entry_of(b, &b->op, IOT_COLUMN_OP, i);
+		r->flags = (uint32_t)entry[0];
+		r->op = (uint8_t)(entry[0] >> 32);
+		r->swap = (uint8_t)(entry[0] >> 40);
+		r->swap_rule = (uint8_t)(entry[0] >> 48);
+		r->origin = (uint8_t)(entry[0] >> 56);
+		r->submitter = (uint8_t)entry[1];
 	}
 	if (have(b, IOT_COLUMN_CONTEXT)) {
-		uint32_t at = iot_batch_u16(b, IOT_COLUMN_CONTEXT)[i];
-		uint64_t comm[2] = {htole64(b->context.words[2][at]),
-				    htole64(b->context.words[3][at])};
+		uint64_t comm[2];
 
-		r->pid = (uint32_t)b->context.words[0][at];
-		r->tgid = (uint32_t)(b->context.words[0][at] >> 32);
-		r->cgroup = b->context.words[1][at];
+		entry = entry_of(b, &b->context, IOT_COLUMN_CONTEXT, i);
+		comm[0] = htole64(entry[2]);
+		comm[1] = htole64(entry[3]);
+		r->pid = (uint32_t)entry[0];
+		r->tgid = (uint32_t)(entry[0] >> 32);
+		r->cgroup = entry[1];
 		memcpy(r->comm, comm, sizeof(comm));
 	}
 	if (have(b, IOT_COLUMN_DEVICE)) {
-		uint64_t word = b->device.words[0][iot_batch_u16(b, IOT_COLUMN_DEVICE)[i]];
-
-		r->dev = (uint32_t)word;
-		r->part = (uint32_t)(word >> 32);
+		entry = entry_of(b, &b->device, IOT_COLUMN_DEVICE, i);
+		r->dev = (uint32_t)entry[0];
+		r->part = (uint32_t)(entry[0] >> 32);
 	}
 	if (have(b, IOT_COLUMN_FILE)) {
-		uint32_t at = iot_batch_u16(b, IOT_COLUMN_FILE)[i];
-
-		r->ino = b->file.words[0][at];
-		r->fsdev = (uint32_t)b->file.words[1][at];
+		entry = entry_of(b, &b->file, IOT_COLUMN_FILE, i);
+		r->ino = entry[0];
+		r->fsdev = (uint32_t)entry[1];
 	}
 }
 

@@ -357,19 +357,12 @@ static int size_dicts(struct iot_batch *b, const struct entry *entries, uint64_t
 	return 0;
 }
 
-static int decode_values(const struct entry *e, uint64_t *v)
+static int decode_values(struct entry *e, uint64_t *v)
 {
-	uint64_t value;
-	int r;
-
 	switch (e->codec) {
 	case IOT_CODEC_CONST:
-		r = iot_const_decode(e->payload, e->length, &value);
-		if (r < 0)
-			return r;
-		for (uint32_t i = 0; i < e->form.count; i++)
-			v[i] = value;
-		return 0;
+		e->form.constant = true;
+		return iot_const_decode(e->payload, e->length, &e->form.value);
 	case IOT_CODEC_PACK:
 		return iot_pack_decode(e->payload, e->length, e->form.count, v);
 	case IOT_CODEC_BYTES:

@@ -39,6 +39,12 @@ static inline unsigned int bit_length(uint64_t v)
 	return v ? 64 - (unsigned int)__builtin_clzll(v) : 0;
 }
 
+/* The same without a case for 0; v < 2^63. */
+static inline unsigned int bit_length63(uint64_t v)
+{
+	return 63 - (unsigned int)__builtin_clzll(v * 2 + 1);
+}
+
 static inline uint64_t low_mask(unsigned int bits)
 {
 	return bits >= 64 ? UINT64_MAX : (1ULL << bits) - 1;
@@ -50,26 +56,45 @@ struct width {
 	unsigned int patch_bytes;
 };
 
+#define N_LENGTHS 65U
+
+/* How many values have which length. Four histograms: neighbours are often of equal length, and
+ * would wait for each other's store. */
+static void count_lengths(const uint64_t *v, unsigned int k, uint64_t any,
+			  uint8_t ret[4][N_LENGTHS])
+{
+	unsigned int i = 0;
+
+	if (any >> 63) {
+		for (; i < k; i++)
+			ret[i % 4][bit_length(v[i])]++;
+		return;
+	}
+	for (; i + 4 <= k; i += 4) {
+		ret[0][bit_length63(v[i])]++;
+		ret[1][bit_length63(v[i + 1])]++;
+		ret[2][bit_length63(v[i + 2])]++;
+		ret[3][bit_length63(v[i + 3])]++;
+	}
+	for (; i < k; i++)
+		ret[0][bit_length63(v[i])]++;
+}
+
 /* The cheapest width: from the widest value down, as long as patches stay few. */
 static struct width choose_width(const uint64_t *v, unsigned int k, uint64_t any)
 {
 	unsigned int max = bit_length(any), n_wider = 0, best_cost;
-	uint8_t histogram[2][65] = {0};
+	uint8_t lengths[4][N_LENGTHS] = {0};
 	struct width best;
 
 	best = (struct width){.b = max > MAX_BITS ? 64 : max};
 	best_cost = (k * best.b + 7) / 8;
-	/* Two histograms: equal neighbours would wait for each other's store. */
-	for (unsigned int i = 0; i + 1 < k; i += 2) {
-		histogram[0][bit_length(v[i])]++;
-		histogram[1][bit_length(v[i + 1])]++;
-	}
-	if (k & 1)
-		histogram[0][bit_length(v[k - 1])]++;
+	count_lengths(v, k, any, lengths);
 	for (unsigned int b = max; b-- > 0;) {
 		unsigned int bytes, cost;
 
-		n_wider += (unsigned int)histogram[0][b + 1] + histogram[1][b + 1];
+		n_wider += (unsigned int)lengths[0][b + 1] + lengths[1][b + 1] + lengths[2][b + 1] +
+			   lengths[3][b + 1];
 		if (n_wider > k / 4)
 			break;
 		if (b > MAX_BITS)
@@ -84,19 +109,37 @@ static struct width choose_width(const uint64_t *v, unsigned int k, uint64_t any
 	return best;
 }
 
-/* k is a multiple of 8; values behind the group's last are 0. b in 1..56. */
-static inline void pack_bits(const uint64_t *v, unsigned int k, unsigned int b, uint8_t *out)
+/*
+ * k is a multiple of 8; values behind the group's last are 0. b in 1..56. Eight values are b bytes;
+ * as many as fit into one word are put together first, without a store for each.
+ */
+static void pack_bits(const uint64_t *v, unsigned int k, unsigned int b, uint8_t *out)
 {
 	uint64_t mask = low_mask(b);
 
-	for (unsigned int i = 0; i < k; i += 8) {
-		uint8_t *p = out + i / 8 * b;
-		unsigned int fill = 0;
+	if (b <= 7) {
+		for (unsigned int i = 0; i < k; i += 8, v += 8, out += b) {
+			uint64_t low = (v[0] & mask) | (v[1] & mask) << b | (v[2] & mask) << 2 * b |
+				       (v[3] & mask) << 3 * b;
+			uint64_t high = (v[4] & mask) | (v[5] & mask) << b |
+					(v[6] & mask) << 2 * b | (v[7] & mask) << 3 * b;
+
+			store64(out, low | high << 4 * b);
+		}
+		return;
+	}
+	for (unsigned int i = 0; i < k; i += 8, out += b) {
+		unsigned int step = b <= 28 ? 2 : 1, fill = 0;
+		uint8_t *p = out;
 		uint64_t acc = 0;
 
-		for (unsigned int j = 0; j < 8; j++) {
-			acc |= (v[i + j] & mask) << fill;
-			fill += b;
+		for (unsigned int j = 0; j < 8; j += step) {
+			uint64_t x = v[i + j] & mask;
+
+			if (step == 2)
+				x |= (v[i + j + 1] & mask) << b;
+			acc |= x << fill;
+			fill += step * b;
 			store64(p, acc);
 			p += fill / 8;
 			acc >>= fill & ~7U;

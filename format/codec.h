@@ -39,11 +39,11 @@ struct iot_dict {
 	uint32_t n;
 	uint32_t limit; /* entries that fit */
 	uint32_t n_words;
-	uint32_t last; /* entry found last: runs of one value are the rule */
-	uint64_t seed; /* names are chosen by others: nobody shall choose our collisions */
-	uint64_t *words[IOT_DICT_WORDS]; /* one array per word: they become columns */
-	uint32_t *slots;		 /* entry + 1, 0 = free */
+	uint64_t seed;	 /* names are chosen by others: nobody shall choose our collisions */
+	uint64_t *words; /* n_words per entry */
+	uint32_t *slots; /* entry + 1, 0 = free */
 	uint32_t n_slots;
+	bool slots_used; /* decoded entries are not hashed */
 };
 
 /* limit: at most 65536, so that an index fits 16 bits. */
@@ -55,22 +55,50 @@ int iot_dict_reserve(struct iot_dict *d, uint32_t n) IOT_MUST_CHECK;
 
 /* Index of the entry, added if new. Positive IOT_DICT_FULL: nothing was added. */
 #define IOT_DICT_FULL 1
-int iot_dict_add_slow(struct iot_dict *d, const uint64_t *words, uint16_t *ret) IOT_MUST_CHECK;
+int iot_dict_add_slow(struct iot_dict *d, const uint64_t *words, uint64_t hash,
+		      uint16_t *ret) IOT_MUST_CHECK;
 
-static inline bool iot_dict_equal(const struct iot_dict *d, uint32_t i, const uint64_t *words)
+static inline bool iot_dict_equal(const struct iot_dict *d, uint32_t i, const uint64_t *words,
+				  uint32_t n_words)
 {
+	const uint64_t *entry = d->words + (size_t)i * n_words;
 	uint64_t diff = 0;
 
-	for (uint32_t w = 0; w < d->n_words; w++)
-		diff |= d->words[w][i] ^ words[w];
+#pragma GCC unroll 4
+	for (uint32_t w = 0; w < n_words; w++)
+		diff |= entry[w] ^ words[w];
 	return diff == 0;
 }
 
-static inline int iot_dict_add(struct iot_dict *d, const uint64_t *words, uint16_t *ret)
+/* The multiplications do not wait for each other. */
+static inline uint64_t iot_dict_hash(const struct iot_dict *d, const uint64_t *words,
+				     uint32_t n_words)
 {
-	if (d->n > 0 && iot_dict_equal(d, d->last, words)) {
-		*ret = (uint16_t)d->last;
+	static const uint64_t factors[IOT_DICT_WORDS] = {
+		0x9E3779B97F4A7C15ULL, 0xC2B2AE3D27D4EB4FULL, 0xD6E8FEB86659FD93ULL,
+		0xA0761D6478BD642FULL};
+	uint64_t h = 0;
+
+#pragma GCC unroll 4
+	for (uint32_t w = 0; w < n_words; w++)
+		h += (words[w] ^ d->seed) * factors[w];
+	return h ^ h >> 32;
+}
+
+/*
+ * The first probe nearly always hits, whichever of a few entries it is: a comparison with the last
+ * entry would be a branch as random as reads among writes. n_words must be the dictionary's; as a
+ * constant at the call it unrolls the loops.
+ */
+static inline int iot_dict_add(struct iot_dict *d, const uint64_t *words, uint32_t n_words,
+			       uint16_t *ret)
+{
+	uint64_t h = iot_dict_hash(d, words, n_words);
+	uint32_t entry = d->slots[h & (d->n_slots - 1)];
+
+	if (entry && iot_dict_equal(d, entry - 1, words, n_words)) {
+		*ret = (uint16_t)(entry - 1);
 		return 0;
 	}
-	return iot_dict_add_slow(d, words, ret);
+	return iot_dict_add_slow(d, words, h, ret);
 }

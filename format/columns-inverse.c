@@ -64,26 +64,27 @@ static void undo_times(const struct iot_batch *b, enum iot_column c, bool nulls,
 	const uint64_t *start = iot_batch_u64(b, IOT_COLUMN_START);
 	size_t n = b->n;
 
-	for (size_t i = 0; i < n; i++) {
-		uint64_t ref;
-
-		if (nulls && v[i] == NULL_MARK) {
-			v[i] = 0;
-			continue;
-		}
-		switch (c) {
-		case IOT_COLUMN_ISSUE:
-			v[i] = complete[i] - v[i];
-			break;
-		case IOT_COLUMN_ISSUE_LAST:
+	switch (c) {
+	case IOT_COLUMN_ISSUE:
+		for (size_t i = 0; i < n; i++)
+			v[i] = nulls && v[i] == NULL_MARK ? 0 : complete[i] - v[i];
+		break;
+	case IOT_COLUMN_ISSUE_LAST:
+		for (size_t i = 0; i < n; i++)
 			v[i] += issue[i];
-			break;
-		case IOT_COLUMN_START:
-			v[i] = (issue[i] ? issue[i] : complete[i]) - v[i];
-			break;
-		default:
-			ref = start[i] ? start[i] : issue[i] ? issue[i] : complete[i];
-			v[i] += ref;
+		break;
+	case IOT_COLUMN_START:
+		for (size_t i = 0; i < n; i++) {
+			uint64_t ref = issue[i] ? issue[i] : complete[i];
+
+			v[i] = nulls && v[i] == NULL_MARK ? 0 : ref - v[i];
+		}
+		break;
+	default:
+		for (size_t i = 0; i < n; i++) {
+			uint64_t ref = start[i] ? start[i] : issue[i] ? issue[i] : complete[i];
+
+			v[i] = nulls && v[i] == NULL_MARK ? 0 : ref + v[i];
 		}
 	}
 }
@@ -232,7 +233,61 @@ static int dict_inverse(struct iot_batch *b, const struct iot_column_form *f, co
 
 	if (f->count != d->n)
 		return -EBADMSG;
-	return narrow(v, d->n, 8, bits[f->column], d->words[word]);
+	for (size_t i = 0; i < d->n; i++) {
+		if (bits[f->column] < 64 && v[i] >> bits[f->column])
+			return -EBADMSG;
+		d->words[i * d->n_words + word] = v[i];
+	}
+	return 0;
+}
+
+static void fill_array(void *array, unsigned int width, size_t n, uint64_t value)
+{
+	if (value == 0 || width == 1) {
+		memset(array, (int)value, n * width);
+		return;
+	}
+	switch (width) {
+	case 2:
+		for (size_t i = 0; i < n; i++)
+			((uint16_t *)array)[i] = (uint16_t)value;
+		break;
+	case 4:
+		for (size_t i = 0; i < n; i++)
+			((uint32_t *)array)[i] = (uint32_t)value;
+		break;
+	default:
+		for (size_t i = 0; i < n; i++)
+			((uint64_t *)array)[i] = value;
+	}
+}
+
+/*
+ * Most columns of most blocks are constant, or equal to their twin: those are filled or copied
+ * without a detour over values. False: this one is not so simple.
+ */
+static bool fill_constant(struct iot_batch *b, const struct iot_column_form *f)
+{
+	enum iot_column c = f->column, twin = iot_column_twin(c);
+	unsigned int width, word;
+	const struct iot_dict *d;
+
+	if (iot_column_is_dict(c) || f->flags || f->shift || f->count != b->n)
+		return false;
+	width = iot_batch_width[c];
+	if (f->base == IOT_BASE_REF && twin && f->value == 0) {
+		memcpy(b->arrays[c], b->arrays[twin], (size_t)b->n * width);
+		return true;
+	}
+	/* The error is signed: what fits its width is not yet a value of it. */
+	if (f->base != IOT_BASE_RAW || !width || c == IOT_COLUMN_ID ||
+	    (c == IOT_COLUMN_ERROR && f->value) || (width < 8 && f->value >> 8 * width))
+		return false;
+	d = iot_column_dict(b, c, &word);
+	if (d && f->value >= d->n)
+		return false;
+	fill_array(b->arrays[c], width, b->n, f->value);
+	return true;
 }
 
 int iot_column_inverse(struct iot_batch *b, const struct iot_column_form *f, uint64_t *v,
@@ -246,6 +301,12 @@ int iot_column_inverse(struct iot_batch *b, const struct iot_column_form *f, uin
 	r = check_form(f);
 	if (r < 0)
 		return r;
+	if (f->constant) {
+		if (fill_constant(b, f))
+			return 0;
+		for (uint32_t i = 0; i < f->count; i++)
+			v[i] = f->value;
+	}
 	unfinish(v, f->count, f->shift, f->flags);
 	if (f->base == IOT_BASE_DELTA)
 		sum_up(v, f->count);

@@ -251,8 +251,7 @@ static void base_raw(const struct iot_batch *b, enum iot_column c, uint64_t *v)
 	}
 }
 
-/* Array whose equality with c's makes every difference 0. */
-static enum iot_column twin_of(enum iot_column c)
+enum iot_column iot_column_twin(enum iot_column c)
 {
 	switch (c) {
 	case IOT_COLUMN_ISSUE_LAST:
@@ -274,14 +273,21 @@ static bool has_nulls(enum iot_column c, enum iot_base base)
 	       (c == IOT_COLUMN_ISSUE || c == IOT_COLUMN_START || c == IOT_COLUMN_INSERT);
 }
 
-/* OR of all values; with nulls, of those that are none. */
+/* Four at a time: one chain of ORs would be as long as the column. */
 static uint64_t or_all(const uint64_t *v, size_t n)
 {
-	uint64_t any = 0;
+	uint64_t any[4] = {0};
+	size_t i = 0;
 
-	for (size_t i = 0; i < n; i++)
-		any |= v[i];
-	return any;
+	for (; i + 4 <= n; i += 4) {
+		any[0] |= v[i];
+		any[1] |= v[i + 1];
+		any[2] |= v[i + 2];
+		any[3] |= v[i + 3];
+	}
+	for (; i < n; i++)
+		any[0] |= v[i];
+	return any[0] | any[1] | any[2] | any[3];
 }
 
 /* Shift, zigzag, null: in this order. */
@@ -347,17 +353,18 @@ static void dict_forward(const struct iot_batch *b, enum iot_column c, enum iot_
 	unsigned int word;
 	/* The dictionary is only read; the accessor serves the inverse too. */
 	const struct iot_dict *d = iot_column_dict((struct iot_batch *)b, c, &word);
-	const uint64_t *x = d->words[word];
 
 	f->count = d->n;
-	if (all_equal(x, d->n, sizeof(*x))) {
-		*f = (struct iot_column_form){
-			.column = f->column, .constant = true, .value = x[0], .count = d->n};
+	for (size_t i = 0; i < d->n; i++)
+		v[i] = d->words[i * d->n_words + word];
+	if (all_equal(v, d->n, sizeof(*v))) {
+		f->constant = true;
+		f->value = v[0];
 		return;
 	}
 	f->base = base;
-	for (size_t i = 0; i < d->n; i++)
-		v[i] = base == IOT_BASE_DELTA && i > 0 ? x[i] - x[i - 1] : x[i];
+	for (size_t i = d->n - 1; base == IOT_BASE_DELTA && i > 0; i--)
+		v[i] -= v[i - 1];
 	choose_finish(b, c, v, f);
 	finish(v, f->count, f->shift, f->flags);
 }
@@ -365,7 +372,7 @@ static void dict_forward(const struct iot_batch *b, enum iot_column c, enum iot_
 static bool shortcut(const struct iot_batch *b, enum iot_column c, enum iot_base base,
 		     struct iot_column_form *f)
 {
-	enum iot_column twin = twin_of(c);
+	enum iot_column twin = iot_column_twin(c);
 	unsigned int width = iot_batch_width[c];
 
 	if (width && c != IOT_COLUMN_ID && all_equal(b->arrays[c], b->n, width)) {

@@ -19,7 +19,7 @@ struct iot_column_form {
 	uint8_t base;	/* enum iot_base */
 	uint8_t flags;	/* enum iot_column_flag */
 	uint8_t shift;
-	bool constant; /* all values are `value`; the array was not touched */
+	bool constant; /* all values are `value`: the array was not, or need not be, filled */
 	uint64_t value;
 	uint32_t count;
 };
@@ -41,6 +41,8 @@ static inline bool iot_column_is_known(unsigned int c)
 enum iot_base iot_column_preferred(enum iot_column c);
 /* Columns (bits) that IOT_BASE_REF of c needs; 0 = c has no reference. */
 uint64_t iot_column_refs(enum iot_column c);
+/* The column of the same width that c equals if every REF value of c is 0; 0 = there is none. */
+enum iot_column iot_column_twin(enum iot_column c);
 /* Dictionary columns (bits) that an index column needs, else 0. */
 uint64_t iot_column_tables(enum iot_column c);
 /* Dictionary that an index column points into, or that a dictionary column is a word of; NULL. */
@@ -54,7 +56,8 @@ void iot_column_forward(const struct iot_batch *b, enum iot_column c, enum iot_b
 			uint64_t *v, uint64_t *keys, struct iot_column_form *ret);
 
 /*
- * Inverse: stored values v[0..f->count) into the batch's array or dictionary; v is changed. The
+ * Inverse: stored values v[0..f->count), or f->value if f->constant, into the batch's array or
+ * dictionary; v is changed and has room for count in any case. The
  * references must have been decoded and dictionaries be of their final size. -EBADMSG: the form
  * or a value is not allowed for this column.
  */

@@ -235,26 +235,26 @@ static void test_dict(void **state)
 		for (uint64_t k = 0; k < 100; k++) {
 			const uint64_t words[2] = {k * 64, ~k};
 
-			assert_int_equal(iot_dict_add(&d, words, &i), 0);
+			assert_int_equal(iot_dict_add(&d, words, 2, &i), 0);
 			assert_int_equal(i, k);
 		}
 	}
 	assert_int_equal(d.n, 100);
 	i = 7;
-	assert_int_equal(iot_dict_add(&d, (const uint64_t[]){1, 1}, &i), IOT_DICT_FULL);
+	assert_int_equal(iot_dict_add(&d, (const uint64_t[]){1, 1}, 2, &i), IOT_DICT_FULL);
 	assert_int_equal(i, 7);
-	assert_int_equal(iot_dict_add(&d, (const uint64_t[]){64, ~1ULL}, &i), 0);
+	assert_int_equal(iot_dict_add(&d, (const uint64_t[]){64, ~1ULL}, 2, &i), 0);
 	assert_int_equal(i, 1);
 	iot_dict_clear(&d);
-	assert_int_equal(iot_dict_add(&d, (const uint64_t[]){64, ~1ULL}, &i), 0);
+	assert_int_equal(iot_dict_add(&d, (const uint64_t[]){64, ~1ULL}, 2, &i), 0);
 	assert_int_equal(i, 0);
 	assert_int_equal(iot_dict_reserve(&d, 70), 0);
 	assert_int_equal(d.limit, 100);
 	assert_int_equal(iot_dict_reserve(&d, 65536), 0);
 	for (uint64_t k = 0; k < 65536; k++)
-		assert_int_equal(iot_dict_add(&d, (const uint64_t[]){k, 0}, &i), 0);
+		assert_int_equal(iot_dict_add(&d, (const uint64_t[]){k, 0}, 2, &i), 0);
 	assert_int_equal(i, 65535);
-	assert_int_equal(iot_dict_add(&d, (const uint64_t[]){65536, 0}, &i), IOT_DICT_FULL);
+	assert_int_equal(iot_dict_add(&d, (const uint64_t[]){65536, 0}, 2, &i), IOT_DICT_FULL);
 	iot_dict_done(&d);
 }
 
