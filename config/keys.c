@@ -96,7 +96,7 @@ const struct config_key config_keys[] = {
 	  .doc = "longest a sealed segment is kept; 0: no limit" },
 	{ .path = "retention.min_free", .type = CONFIG_SIZE, .flags = CONFIG_ZERO_OFF,
 	  .offset = FIELD(retention.min_free_bytes), .min = 4 * KiB, .max = 1024 * 1024 * TiB,
-	  .def = "1GiB",
+	  .def = "256MiB",
 	  .doc = "free space to leave on the file system of state_dir; 0: none" },
 };
 /* clang-format on */

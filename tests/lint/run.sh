@@ -11,7 +11,7 @@
 set -u -o pipefail
 cd "$(dirname "$0")/../.." || exit 2
 
-B=${B:-build}
+export B=${B:-build}
 jobs=$(nproc)
 
 mapfile -t tracked < <(git ls-files)

@@ -1,17 +1,34 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# clang-tidy on some files: tidy.sh FLAG... -- FILE...; prints findings only (clang-tidy also counts aloud what
-# it does not show).
-set -u
+# clang-tidy on one file: tidy.sh FLAG... -- FILE; prints findings only (clang-tidy also counts aloud what it does
+# not show).
+#
+# A file that was found good is not looked at again while nothing has changed that its verdict depends on: the
+# text with all its headers and comments, the flags, the checks, the program. $B/lint/ holds a stamp for each.
+set -u -o pipefail
 flags=()
 while [ "$1" != -- ]; do
 	flags+=("$1")
 	shift
 done
-shift
-out=$(clang-tidy --quiet "$@" -- "${flags[@]}" 2>&1)
+file=$2
+stamps=${B:-build}/lint
+
+# Line markers are dropped: they hold no text.
+key=$({
+	clang-tidy --version
+	cat .clang-tidy
+	printf '%s\n' "${flags[@]}" "$file"
+	${CC:-cc} -E -C -P "${flags[@]}" "$file"
+} 2>/dev/null | sha256sum) && key=${key%% *} || key=
+[ -n "$key" ] && [ -e "$stamps/$key" ] && exit 0
+
+out=$(clang-tidy --quiet "$file" -- "${flags[@]}" 2>&1)
 status=$?
 grep -vE '^[0-9]+ warnings? (and [0-9]+ errors? )?generated\.$|^Suppressed [0-9]+ warnings|^Use -header-filter' <<<"$out" |
 	sed '/^$/d'
+if [ "$status" = 0 ] && [ -n "$key" ]; then
+	mkdir -p "$stamps" && : >"$stamps/$key"
+fi
 exit $status

@@ -51,7 +51,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c->devices.exclude.n, 0);
 	assert_int_equal(c->retention.max_bytes, UINT64_C(2) << 30);
 	assert_int_equal(c->retention.max_age_ns, 0);
-	assert_int_equal(c->retention.min_free_bytes, UINT64_C(1) << 30);
+	assert_int_equal(c->retention.min_free_bytes, 256 << 20);
 	assert_string_equal(c->state_dir, "/var/lib/iotraced");
 	assert_string_equal(c->socket, "/run/iotraced/control.sock");
 	assert_string_equal(c->socket_group, "");
