@@ -80,12 +80,11 @@ static int set_path(const char **where, const char *option, const char *value,
 int args_parse(int argc, char **argv, struct args *ret, struct iot_error *err)
 {
 	struct args a = {0};
-	int c, r;
+	int c, r = 0;
 
 	optind = 0; /* 0, not 1: glibc starts afresh, also after an earlier call */
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
-		r = 0;
 		switch (c) {
 		case OPT_CONFIG:
 			r = set_path(&a.config, "--config", optarg, err);

@@ -134,7 +134,7 @@ static int open_parent(const char *path, struct iot_error *err)
 		return -ENOMEM;
 	slash = strrchr(dir, '/');
 	if (!slash)
-		strcpy(dir, *dir ? "." : dir);
+		snprintf(dir, strlen(path) + 1, ".");
 	else if (slash == dir)
 		slash[1] = '\0';
 	else
@@ -169,7 +169,7 @@ int control_socket_open(const char *path, const char *group, struct control_sock
 		return iot_error_set(err, -ENAMETOOLONG,
 				     "control socket %s: the path is longer than %zu bytes", path,
 				     sizeof(sa.sun_path) - 2);
-	strcpy(sa.sun_path, path);
+	memcpy(sa.sun_path, path, strlen(path) + 1);
 	dirfd = open_parent(path, err);
 	if (dirfd < 0)
 		return dirfd;

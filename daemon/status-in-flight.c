@@ -40,10 +40,11 @@ static void device_name(uint32_t dev, char *buf, size_t size)
 	snprintf(buf, size, "%.*s", (int)size - 1, slash ? slash + 1 : link);
 }
 
-static int render_one(struct decode_block *d, const struct ev_block *e, struct iot_render *ctx,
-		      uint64_t now_ns, struct json_object **ret)
+static int render_one(struct decode_block *d, const struct ev_block *e,
+		      const struct iot_render *base, uint64_t now_ns, struct json_object **ret)
 {
 	char line[IOT_RENDER_MAX + 1], disk[IOT_RENDER_NAME_MAX], part[IOT_RENDER_NAME_MAX];
+	struct iot_render ctx = *base;
 	struct json_object *o, *age, *state;
 	struct iot_request r;
 	uint64_t first;
@@ -51,9 +52,9 @@ static int render_one(struct decode_block *d, const struct ev_block *e, struct i
 	decode_block_in_flight(d, e, &r);
 	device_name(r.dev, disk, sizeof(disk));
 	device_name(r.part, part, sizeof(part));
-	ctx->disk = *disk ? disk : NULL;
-	ctx->part = *part ? part : NULL;
-	line[iot_render_json(line, &r, ctx)] = '\0';
+	ctx.disk = *disk ? disk : NULL;
+	ctx.part = *part ? part : NULL;
+	line[iot_render_json(line, &r, &ctx)] = '\0';
 	o = json_tokener_parse(line);
 	if (!o)
 		return -ENOMEM;
@@ -81,7 +82,7 @@ int status_render_in_flight(struct decode_block *d, struct ev_block *events, siz
 {
 	struct json_object *list = json_object_new_array(), *o = json_object_new_object();
 	struct json_object *total = json_object_new_uint64(n), *one;
-	struct iot_render ctx = {.swap_out = swap_out, .swap_in = swap_in};
+	const struct iot_render base = {.swap_out = swap_out, .swap_in = swap_in};
 	int r = -ENOMEM;
 
 	if (!list || !o || !total)
@@ -89,7 +90,7 @@ int status_render_in_flight(struct decode_block *d, struct ev_block *events, siz
 	if (n > 0)
 		qsort(events, n, sizeof(*events), by_age);
 	for (size_t i = 0; i < IOT_MIN(n, (size_t)STATUS_IN_FLIGHT_MAX); i++) {
-		r = render_one(d, &events[i], &ctx, now_ns, &one);
+		r = render_one(d, &events[i], &base, now_ns, &one);
 		if (r < 0)
 			goto fail;
 		r = json_object_array_add(list, one);

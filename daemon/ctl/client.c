@@ -23,7 +23,7 @@ static int connect_daemon(const char *path, int *ret)
 	if (strlen(path) >= sizeof(sa.sun_path))
 		return ctl_fail(CTL_USAGE, "socket path is longer than %zu bytes: %s",
 				sizeof(sa.sun_path) - 1, path);
-	strcpy(sa.sun_path, path);
+	memcpy(sa.sun_path, path, strlen(path) + 1);
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return ctl_fail(CTL_ERROR, "socket: %s", strerror(errno));
@@ -163,7 +163,7 @@ int ctl_call(struct ctl *c, const char *method, struct json_object *parameters,
 	struct json_object *call, *reply = NULL;
 	_cleanup_free_ char *text = NULL;
 	_cleanup_close_ int fd = -EBADF;
-	size_t len;
+	size_t len = 0;
 	int r;
 
 	r = control_call(method, parameters, &call);

@@ -33,7 +33,7 @@ static struct sockaddr_un address(const char *path)
 		fprintf(stderr, "control-abuse: path too long\n");
 		exit(2);
 	}
-	strcpy(sa.sun_path, path);
+	memcpy(sa.sun_path, path, strlen(path) + 1);
 	return sa;
 }
 

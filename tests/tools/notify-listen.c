@@ -43,7 +43,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: notify-listen SOCKET DIRECTORY\n");
 		return 2;
 	}
-	strcpy(sa.sun_path, argv[1]);
+	memcpy(sa.sun_path, argv[1], strlen(argv[1]) + 1);
 	unlink(argv[1]);
 	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (fd < 0 || bind(fd, (struct sockaddr *)&sa, sizeof(sa)) < 0) {

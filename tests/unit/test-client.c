@@ -37,7 +37,7 @@ static pid_t serve(const char *reply, size_t len, size_t piece)
 	pid_t pid;
 
 	unlink(path);
-	strcpy(sa.sun_path, path);
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
 	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	assert_int_equal(listen(fd, 1), 0);
 	pid = fork();
@@ -115,7 +115,7 @@ static void test_large_reply(void **state)
 	assert_non_null(text);
 	len = (size_t)sprintf(text, "{\"parameters\":{\"x\":\"");
 	memset(text + len, 'y', size);
-	strcpy(text + len + size, "\"}}");
+	memcpy(text + len + size, "\"}}", 4);
 	assert_int_equal(call(text, strlen(text) + 1, 100000, &p), CTL_OK);
 	assert_int_equal(strlen(live_str(p, "x")), size);
 	json_object_put(p);
@@ -177,7 +177,7 @@ static void test_nobody_there(void **state)
 	assert_non_null(strstr(said, "is iotraced running?"));
 	/* A socket whose daemon is dead. */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	strcpy(sa.sun_path, path);
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);
 	assert_int_equal(bind(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	close(fd);
 	assert_int_equal(ctl_call(&c, "a.b.C", NULL, &p), CTL_NO_DAEMON);

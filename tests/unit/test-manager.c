@@ -414,7 +414,7 @@ static void test_stalled_disk_does_not_stop_the_loop(void **state)
 
 	run_ms(f, 50);
 	pthread_mutex_lock(&world.stall);
-	strcpy(sa.sun_path, f->socket);
+	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", f->socket);
 	assert_int_equal(connect(fd, (struct sockaddr *)&sa, sizeof(sa)), 0);
 	assert_int_equal(send(fd, call, sizeof(call), 0), sizeof(call));
 	assert_in_range(heard_again(f, 700, "WATCHDOG=1"), 2, 10);
