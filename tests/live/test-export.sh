@@ -116,7 +116,8 @@ fi
 assert_eq "blktrace: both disks, a file per CPU" "nvme0n1.blktrace.0 nvme0n1.blktrace.1 nvme0n1.blktrace.2 nvme0n1.blktrace.3 \
 sdb.blktrace.0 sdb.blktrace.1 sdb.blktrace.2 sdb.blktrace.3" "$(find bt -type f -printf '%f\n' | sort | paste -sd " ")"
 for disk in nvme0n1 sdb; do
-	blkparse -D bt -i $disk -f '%a %d %S %n %p %e %C %T.%9t\n' >$disk.txt 2>$disk.err
+	# the name comes last: it may hold blanks, and one holds a newline
+	blkparse -D bt -i $disk -f '%a %d %S %n %p %e %T.%9t %C\n' >$disk.txt 2>$disk.err
 	assert_eq "blkparse: $disk is read" "0 " "$? $(cat $disk.err)"
 	assert_grep "blkparse: $disk has no gaps" 'Skips: 0 forward' $disk.txt
 	jq -r "select(.disk == \"$disk\")" cat.jsonl >$disk.jsonl
@@ -144,10 +145,10 @@ for disk in nvme0n1 sdb; do
 	assert_eq "blkparse: $disk errors" "$(want '.error == -5')" \
 		"$(awk '$1 == "C" && $6 == 65531' $disk.txt | wc -l)"
 	assert_eq "blkparse: $disk in time order" "" \
-		"$(awk '$1 ~ /^[QGIDRC]$/ { print $NF }' $disk.txt | sort -cn 2>&1)"
+		"$(awk '$1 ~ /^[QGIDRC]$/ { print $7 }' $disk.txt | sort -cn 2>&1)"
 done
 assert_eq "blkparse: names" "$(jq -r 'select((.op | startswith("drv_") | not) and .comm == "fio") | .pid' nvme0n1.jsonl | sort -u | tr '\n' ' ')" \
-	"$(awk '$1 == "Q" && $7 == "fio" { print $5 }' nvme0n1.txt | sort -u | tr '\n' ' ')"
+	"$(awk '$1 == "Q" && $8 == "fio" { print $5 }' nvme0n1.txt | sort -u | tr '\n' ' ')"
 blkparse -D bt -i nvme0n1 -f '%a %z\n' 2>/dev/null | awk '$1 == "C" { print $2; exit }' >wall
 first=$(jq -r '.realtime_ns' nvme0n1.jsonl | sort -n | head -n 1)
 assert_eq "blkparse: wall-clock time of the first completion" "$(date -u -d "@${first%?????????}" +%T)" "$(cut -d. -f1 wall)"
