@@ -182,7 +182,9 @@ int main(int argc, char **argv)
 		shutdown(fd, SHUT_WR);
 		print_reply(fd, true);
 	} else if (strcmp(mode, "garbage") == 0) {
-		send_all(fd, "\x7f\x45LF\x01\x02{{{\n", 12);
+		static const char bytes[] = "\x7f\x45LF\x01\x02{{{\n";
+
+		send_all(fd, bytes, sizeof(bytes)); /* with its NUL: a whole message */
 		print_reply(fd, true);
 	} else if (strcmp(mode, "flood") == 0 && argc == 4) {
 		flood(fd, number(argv[3]));
