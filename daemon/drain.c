@@ -165,8 +165,8 @@ static int run_single(struct drain *d, uint64_t budget, uint64_t *ret_taken)
 		if (r != 0)
 			break;
 		if (taken == budget) {
-			r = DRAIN_MORE;
-			break;
+			*ret_taken = taken;
+			return DRAIN_MORE;
 		}
 		/* The producer's cache lines are cold: fetch the record after the next one. */
 		__builtin_prefetch((const uint8_t *)data + 3UL * (len + RING_HDR_BYTES));

@@ -120,6 +120,10 @@ int store_open(const char *dir, const uint8_t capture_id[16], struct store **ret
 	struct store *s;
 	int r;
 
+	/* The first thing a daemon does on disk: tests may want to kill it from here on. */
+	if (crash_point_init() < 0)
+		return iot_error_set(err, -EINVAL,
+				     "IOTRACED_CRASH_AT: expected NAME or NAME:COUNT");
 	s = malloc(sizeof(*s));
 	if (!s)
 		return iot_error_set(err, -ENOMEM, "out of memory");

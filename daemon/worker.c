@@ -8,7 +8,6 @@
 #include <sys/eventfd.h>
 
 #include "daemon/clock.h"
-#include "daemon/crash-point.h"
 #include "daemon/worker-internal.h"
 
 #define COMMAND_TIMEOUT_S 60
@@ -131,9 +130,6 @@ int worker_start(const struct worker_options *opts, struct worker **ret, struct 
 	uint64_t ns;
 	int r;
 
-	if (crash_point_init() < 0)
-		return iot_error_set(err, -EINVAL,
-				     "IOTRACED_CRASH_AT: expected NAME or NAME:COUNT");
 	w = calloc(1, sizeof(*w));
 	if (!w)
 		return iot_error_set(err, -ENOMEM, "out of memory");
