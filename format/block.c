@@ -328,8 +328,10 @@ int iot_block_encode(struct iot_block_encoder *e, enum iot_block_kind kind, uint
 	assert(kind == IOT_BLOCK_REQUESTS || kind == IOT_BLOCK_OPEN);
 	assert(n_spans <= IOT_MAX_RINGS);
 
-	if (n_spans > 0)
-		memcpy(info.spans, spans, n_spans * sizeof(*spans));
+	for (size_t i = 0; i < n_spans; i++) {
+		assert(spans[i].p0 <= spans[i].p1);
+		info.spans[i] = spans[i];
+	}
 	for (uint32_t i = 0; i < b->n; i++) {
 		info.first_id = IOT_MIN(info.first_id, id[i]);
 		info.last_id = IOT_MAX(info.last_id, id[i]);
@@ -390,7 +392,10 @@ int iot_block_encode_losses(struct iot_block_encoder *e, uint64_t seq,
 		return r;
 	for (size_t i = 0; i < n; i++) {
 		encode_loss(&losses[i], e->raw.data + i * sizeof(struct iot_disk_loss));
+		/* Both of both: a row whose times are in disorder must not make the block invalid. */
 		info.first_ns = IOT_MIN(info.first_ns, losses[i].first_ns);
+		info.first_ns = IOT_MIN(info.first_ns, losses[i].last_ns);
+		info.last_ns = IOT_MAX(info.last_ns, losses[i].first_ns);
 		info.last_ns = IOT_MAX(info.last_ns, losses[i].last_ns);
 		info.first_id = IOT_MIN(info.first_id, losses[i].id);
 		info.last_id = IOT_MAX(info.last_id, losses[i].id);

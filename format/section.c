@@ -128,13 +128,14 @@ int iot_section_add_names(struct iot_buf *buf, enum iot_section type, const stru
 		return r;
 	for (size_t i = 0; i < names->n; i++) {
 		const struct iot_name *name = &names->items[i];
-		size_t length = strlen(name->name);
+		/* A name too long shall not cost the footer. */
+		size_t length = strnlen(name->name, IOT_LIMIT_NAME_BYTES);
 		struct iot_disk_name disk = {
 			.key = htole64(name->key),
 			.length = htole16((uint16_t)length),
 		};
 
-		if (length > IOT_LIMIT_NAME_BYTES || (i > 0 && name->key <= name[-1].key))
+		if (i > 0 && name->key <= name[-1].key)
 			return -EINVAL;
 		r = iot_buf_append(buf, &disk, sizeof(disk));
 		if (r < 0)

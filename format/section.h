@@ -18,7 +18,7 @@ int iot_section_add_text(struct iot_buf *buf, enum iot_section type, const char 
 typedef void (*iot_section_row_fn)(const void *userdata, size_t i, void *ret_row);
 int iot_section_add_table(struct iot_buf *buf, enum iot_section type, size_t n, size_t row_size,
 			  iot_section_row_fn row, const void *userdata) IOT_MUST_CHECK;
-/* -EINVAL: keys are not ascending, or a name is too long. */
+/* -EINVAL: keys are not ascending. A name above its limit is cut. */
 int iot_section_add_names(struct iot_buf *buf, enum iot_section type,
 			  const struct iot_names *names) IOT_MUST_CHECK;
 int iot_section_add_probes(struct iot_buf *buf, const struct iot_probe *probes,

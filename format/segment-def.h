@@ -103,7 +103,7 @@ struct iot_disk_block {
 	uint16_t n_spans;   /* 0, or the rings of the capture */
 	uint16_t row_size;  /* ledger: bytes of one row; columns: 0 */
 	uint64_t seq;	    /* number of the block in its segment, from 0 */
-	uint64_t first_ns;  /* smallest and largest complete_ns (ledger: first_ns, last_ns) */
+	uint64_t first_ns;  /* smallest and largest complete_ns; ledger: of all row times */
 	uint64_t last_ns;
 	uint64_t first_id; /* smallest and largest object id */
 	uint64_t last_id;

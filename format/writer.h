@@ -3,7 +3,7 @@
  * writer.h - one segment file from its header to its trailer.
  *
  * The writer owns the file descriptor and the offset of the last whole block. Each call either
- * puts whole frames into the file with write(2) or leaves the file as it was (a torn write is cut
+ * puts whole frames into the file or leaves the file as it was (a torn write is cut
  * back with ftruncate). It neither syncs nor renames: the daemon's store does, in the order that
  * segment-format.md and adoption.md demand. A writer never seeks back and never changes a byte
  * once written, so that a reader may follow an open segment.

@@ -386,6 +386,25 @@ static void test_ledger(void **state)
 	free(out);
 }
 
+static void test_ledger_row_in_disorder(void **state)
+{
+	struct iot_loss loss = {.id = 3, .n = 1, .first_ns = 50}, got;
+	struct fixture *f = *state;
+	struct iot_block_info info;
+	const uint8_t *data;
+	size_t size;
+
+	assert_int_equal(iot_block_encode_losses(f->encoder, 0, &loss, 1, NULL, &data, &size, NULL),
+			 0);
+	assert_int_equal(iot_block_header_decode(data, size, &info), 0);
+	assert_int_equal(info.first_ns, 0);
+	assert_int_equal(info.last_ns, 50);
+	assert_int_equal(iot_block_decode_losses(f->decoder, &info, data + info.header_size,
+						 info.data_size, NULL, &got),
+			 0);
+	assert_memory_equal(&loss, &got, sizeof(got));
+}
+
 /* Any flipped bit of a block is seen: by the header's hash or the data's. */
 static void test_flip_every_bit(void **state)
 {
@@ -706,6 +725,7 @@ int main(void)
 		CASE(test_selection),
 		CASE(test_open_and_empty_times),
 		CASE(test_ledger),
+		CASE(test_ledger_row_in_disorder),
 		CASE(test_flip_every_bit),
 		CASE(test_every_truncation),
 		CASE(test_mutated_content),

@@ -484,6 +484,24 @@ static void test_encode_refuses(void **state)
 	iot_buf_done(&buf);
 }
 
+static void test_long_name(void **state)
+{
+	struct iot_segment_info info = {.n_rings = 1}, out;
+	char name[IOT_LIMIT_NAME_BYTES + 100];
+	struct iot_buf buf = {0};
+
+	(void)state;
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	assert_int_equal(iot_names_add(&info.devices, 1, name), 0);
+	assert_int_equal(iot_meta_header_encode(&info, &buf, NULL), 0);
+	assert_int_equal(iot_meta_header_decode(buf.data, buf.size, &out, NULL, NULL), 0);
+	assert_int_equal(strlen(iot_names_find(&out.devices, 1)), IOT_LIMIT_NAME_BYTES);
+	iot_segment_info_done(&out);
+	iot_names_done(&info.devices);
+	iot_buf_done(&buf);
+}
+
 static void test_trailer(void **state)
 {
 	uint8_t t[IOT_TRAILER_BYTES];
@@ -551,6 +569,7 @@ int main(void)
 		cmocka_unit_test(test_sections),
 		cmocka_unit_test(test_footer_sums),
 		cmocka_unit_test(test_encode_refuses),
+		cmocka_unit_test(test_long_name),
 		cmocka_unit_test(test_trailer),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_enum_names),
