@@ -34,10 +34,6 @@ static void check_spans(struct tally *t, const struct iot_block_info *info, uint
 		const struct iot_span *sp = &info->spans[i];
 		struct iot_ring_ends *e = &t->ends;
 
-		if (sp->p0 > sp->p1)
-			iot_verdict_reason(t->v, IOT_VERDICT_CORRUPT,
-					   "block %llu: span of ring %u ends before it begins",
-					   (unsigned long long)info->seq, i);
 		if (!e->known[i]) {
 			e->first[i] = sp->p0;
 		} else if (sp->p0 < e->last[i]) {
@@ -275,9 +271,6 @@ int iot_verify_one(struct iot_segment *s, bool full, struct iot_ring_ends *ret_e
 		iot_verdict_reason(&v,
 				   iot_segment_damaged(s) ? IOT_VERDICT_CORRUPT : IOT_VERDICT_TORN,
 				   "%s", iot_segment_state_text(s));
-		if (t->damaged)
-			iot_verdict_reason(&v, IOT_VERDICT_CORRUPT,
-					   "blocks of the file are damaged");
 	}
 	v.n_records = t->counts[IOT_BLOCK_REQUESTS];
 	v.n_open = t->counts[IOT_BLOCK_OPEN];

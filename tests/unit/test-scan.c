@@ -443,6 +443,9 @@ static void test_many_segments(void **state)
 	sc = must_scan(d.path, NULL);
 	assert_int_equal(iot_scan_verdict(sc, true, &v, NULL), 0);
 	assert_true(build_mentions(&v, "segments 50 to 50 are missing"));
+	assert_int_equal(unlinkat(d.fd, "s060.iot", 0), 0);
+	assert_int_equal(iot_scan_verdict(sc, true, &v, NULL), 0);
+	assert_true(build_mentions(&v, "segment 60: the file was deleted while it was read"));
 	iot_scan_close(sc);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	build_dir_close(&d);

@@ -197,6 +197,16 @@ static void identity_full_before(struct scene *c)
 	c->x[0].books[R_START].identity_full = 1;
 }
 
+static void read_failed(struct scene *c)
+{
+	c->x[1].books[R_START].read_failed = 1;
+}
+
+static void counter_unknown(struct scene *c)
+{
+	c->x[1].books[R_START].seen = IOT_COUNT_UNKNOWN;
+}
+
 static void no_footer(struct scene *c)
 {
 	c->no_footer[1] = true;
@@ -383,6 +393,8 @@ static const struct {
 	{"user loss", user_loss_without_owner, UNKNOWN, "owner not known"},
 	{"identity full", identity_full, UNKNOWN, "identity map full (segment 2)"},
 	{"identity full before", identity_full_before, COMPLETE, NULL},
+	{"read failed", read_failed, UNKNOWN, "kernel fields could not be read (segment 2)"},
+	{"counter unknown", counter_unknown, UNKNOWN, "counters of segment 2 are not known"},
 	{"no footer", no_footer, UNKNOWN, "segment 2 of its lifetime has no footer"},
 	{"no footer after", no_footer_after, COMPLETE, NULL},
 	{"no footer near", no_footer_overlapping, UNKNOWN, "segment 3 of its lifetime"},

@@ -173,6 +173,29 @@ static void output_failed_without_owner(struct fixture *x)
 	fixture_window(x, IOT_WINDOW_OUTPUT, P_COMPLETE, SPAN_NS, SPAN_NS + 5, 2);
 }
 
+static void failures_unknown(struct fixture *x)
+{
+	x->books[R_START].read_failed = IOT_COUNT_UNKNOWN;
+}
+
+static void output_windows_too_many(struct fixture *x)
+{
+	output_failed_without_owner(x);
+	x->windows[0].n = 3;
+}
+
+static void ledger_number_unknown(struct fixture *x)
+{
+	filed(x);
+	x->losses[0].n = IOT_COUNT_UNKNOWN;
+}
+
+static void decode_failed_not_filed(struct fixture *x)
+{
+	decode_failed_filed(x);
+	x->losses[0].n = 1;
+}
+
 static void refused(struct fixture *x)
 {
 	x->probes[1].state = IOT_ATTACH_REFUSED;
@@ -297,6 +320,11 @@ static const struct {
 	{"decode failed, filed", decode_failed_filed, IOT_VERDICT_LOST,
 	 "2 observations lost, filed"},
 	{"output failed", output_failed_without_owner, IOT_VERDICT_UNKNOWN, "owner not known"},
+	{"failures unknown", failures_unknown, IOT_VERDICT_UNKNOWN, "failures not known"},
+	{"output windows", output_windows_too_many, IOT_VERDICT_UNKNOWN, "more unwritten records"},
+	{"ledger unknown", ledger_number_unknown, IOT_VERDICT_UNKNOWN, "entries without a number"},
+	{"decode not filed", decode_failed_not_filed, IOT_VERDICT_UNKNOWN,
+	 "1 by ledger and windows"},
 	{"refused", refused, IOT_VERDICT_UNKNOWN, "refused the probe (Operation not permitted)"},
 	{"absent hook", absent_hook, IOT_VERDICT_COMPLETE, NULL},
 	{"absent hook counts", absent_hook_counts, IOT_VERDICT_UNKNOWN, "was not attached"},

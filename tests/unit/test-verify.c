@@ -161,6 +161,22 @@ static void test_no_start_is_counted(void **state)
 	build_dir_close(&c.d);
 }
 
+static void impossible_cpu(struct iot_request *r, uint32_t i)
+{
+	if (i == 4)
+		r->complete_cpu = 9000;
+}
+
+static void test_impossible_cpu(void **state)
+{
+	struct build b;
+
+	(void)state;
+	build_init(&b, 1, 3, 8);
+	b.change = impossible_cpu;
+	single(&b, IOT_VERDICT_UNKNOWN, "1 records of CPUs that cannot exist");
+}
+
 /* Blocks whose ring positions do not continue. */
 static void spans(uint64_t p0, uint64_t p1, enum iot_verdict_code code, const char *reason)
 {
@@ -328,6 +344,14 @@ static void test_links(void **state)
 	struct iot_verdict v;
 
 	(void)state;
+	chain_open(&c, 2);
+	c.b[0].ring_pos = 1000;
+	c.b[1].ring_pos = 999;
+	chain_write(&c);
+	chain_verify(&c, 3, &v);
+	expect(&v, IOT_VERDICT_CORRUPT, "ring 0 begins before the segment ahead of it did");
+	build_dir_close(&c.d);
+
 	chain_open(&c, 2);
 	c.b[0].x.f.prev_footer_hash = 99; /* the first has none */
 	chain_write(&c);
@@ -578,15 +602,11 @@ static void test_recover_refuses(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_single),
-		cmocka_unit_test(test_no_start_is_counted),
-		cmocka_unit_test(test_spans),
-		cmocka_unit_test(test_chain),
-		cmocka_unit_test(test_pairs),
-		cmocka_unit_test(test_links),
-		cmocka_unit_test(test_recover_torn),
-		cmocka_unit_test(test_recover_damaged),
-		cmocka_unit_test(test_recover_two_rings),
+		cmocka_unit_test(test_single),		cmocka_unit_test(test_no_start_is_counted),
+		cmocka_unit_test(test_impossible_cpu),	cmocka_unit_test(test_spans),
+		cmocka_unit_test(test_chain),		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_links),		cmocka_unit_test(test_recover_torn),
+		cmocka_unit_test(test_recover_damaged), cmocka_unit_test(test_recover_two_rings),
 		cmocka_unit_test(test_recover_refuses),
 	};
 
