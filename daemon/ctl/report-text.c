@@ -210,7 +210,17 @@ static void print_hist(FILE *f, const struct hist *h)
 	for (unsigned int bit = low; top && bit <= high; bit++) {
 		uint64_t n = hist_log2_count(h, bit);
 		char from[CTL_HUMAN_MAX], to[CTL_HUMAN_MAX], count[CTL_HUMAN_MAX];
+		unsigned int next = bit;
 
+		/* Far outliers leave long gaps: one line says as much as ten. */
+		while (next < high && !hist_log2_count(h, next))
+			next++;
+		if (next - bit > 2) {
+			fprintf(f, "  %8s .. %-8s %13s\n", power_label(bit, from),
+				power_label(next, to), "none");
+			bit = next - 1;
+			continue;
+		}
 		fprintf(f, "  %8s .. %-8s %13s %5.1f%%  ", bit ? power_label(bit, from) : "0ns",
 			power_label(bit + 1, to), ctl_human_count(n, count),
 			100.0 * (double)n / (double)h->n);
