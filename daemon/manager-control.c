@@ -164,6 +164,9 @@ static int change_run(void *arg)
 	struct change_job *j = arg;
 	int r;
 
+	/* The end must not wait for a queue of changes on a stalled disk. */
+	if (j->m->stopping)
+		return -ECANCELED;
 	for (size_t i = 0; i < j->m->n_streams; i++) {
 		struct manager_stream *s = &j->m->streams[i];
 
@@ -215,7 +218,9 @@ static void change_done(void *arg, int result)
 	char text[256];
 
 	if (result < 0) {
-		if (result == -ETIMEDOUT)
+		if (result == -ECANCELED)
+			snprintf(text, sizeof(text), "the daemon is stopping");
+		else if (result == -ETIMEDOUT)
 			snprintf(text, sizeof(text),
 				 "%s: not done in time (the disk may be stalled); it may still "
 				 "happen",

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <systemd/sd-event.h>
 #include <time.h>
 
@@ -45,8 +46,8 @@ struct manager {
 	struct control *control;
 	struct manager_stream streams[MANAGER_MAX_STREAMS];
 	size_t n_streams;
-	uint64_t gate_ns; /* 0 = not open yet */
-	bool stopping;
+	uint64_t gate_ns;     /* 0 = not open yet */
+	atomic_bool stopping; /* also read by jobs, which then do not begin */
 	int exit_code;
 	char restart_keys[512];
 

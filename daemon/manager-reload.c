@@ -61,6 +61,8 @@ static int filter_run(void *arg)
 	struct filter_job *j = arg;
 	int r = 0;
 
+	if (j->m->stopping)
+		return -ECANCELED;
 	for (size_t i = 0; i < j->m->n_streams && r == 0; i++)
 		r = worker_rotate(j->m->streams[i].worker, IOT_SEAL_RELOAD, j->name,
 				  sizeof(j->name));

@@ -4,9 +4,8 @@
  *
  * Start: the control socket first (whether another daemon lives is known before anything is
  * collected), then the worker, which opens the gate and its first segment; READY comes after that.
- * Stop is the reverse and asynchronous: gate closed, probes detached, and the worker's drain and seal
- * as a job, while the loop goes on to answer, to ask the service manager for time and to feed the
- * watchdog.
+ * Stop is the reverse, and a job: gate closed, probes detached, the worker drained and sealed, while the
+ * loop goes on to answer, to ask the service manager for time and to feed the watchdog.
  */
 #include "daemon/manager-private.h"
 
@@ -21,14 +20,22 @@ struct stop_job {
 	struct manager *m;
 	char names[MANAGER_MAX_STREAMS][128];
 	int results[MANAGER_MAX_STREAMS];
+	int gate_result;
 };
 
+/*
+ * Behind the jobs that were there already: a segment opened after the gate was closed would cover no time,
+ * and its verdict would be unknown.
+ */
 static int stop_run(void *arg)
 {
 	struct stop_job *j = arg;
+	uint64_t ns;
 	int r = 0;
 
 	for (size_t i = 0; i < j->m->n_streams; i++) {
+		j->gate_result = probes_gate(j->m->streams[i].probes, false, &ns);
+		probes_detach(j->m->streams[i].probes);
 		j->results[i] =
 			worker_stop(j->m->streams[i].worker, j->names[i], sizeof(j->names[i]));
 		if (j->results[i] < 0)
@@ -42,6 +49,8 @@ static void stop_done(void *arg, int result)
 	struct stop_job *j = arg;
 	struct manager *m = j->m;
 
+	if (j->gate_result < 0)
+		log_warning("the gate could not be closed: %s", strerror(-j->gate_result));
 	for (size_t i = 0; i < m->n_streams; i++) {
 		const char *stream = iot_stream_name(m->streams[i].id);
 
@@ -77,7 +86,6 @@ void manager_stop(struct manager *m, const char *why)
 {
 	static struct stop_job fallback;
 	struct stop_job *j;
-	uint64_t ns;
 	int r;
 
 	if (m->stopping)
@@ -89,13 +97,6 @@ void manager_stop(struct manager *m, const char *why)
 				       0, on_extend, m) < 0)
 		log_debug("no timer to ask for more stop time");
 
-	for (size_t i = 0; i < m->n_streams; i++) {
-		r = probes_gate(m->streams[i].probes, false, &ns);
-		if (r < 0)
-			log_warning("%s: gate: %s", iot_stream_name(m->streams[i].id),
-				    strerror(-r));
-		probes_detach(m->streams[i].probes);
-	}
 	j = calloc(1, sizeof(*j));
 	r = j ? 0 : -ENOMEM;
 	if (j) {
