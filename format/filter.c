@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * filter.c - what --dev, --op, --swap, --pid, --comm, --min-latency, --since and --until mean, for
  * every verb. Pure: a record, the tables of its segment, yes or no.

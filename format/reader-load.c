@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * reader-load.c - the content of a segment's blocks: requests, requests in flight, the ledger.
  *

@@ -17,14 +17,15 @@
 #include "format/writer.h"
 
 enum iot_segment_state {
-	IOT_SEGMENT_SEALED = 1,	 /* footer and trailer are whole */
-	IOT_SEGMENT_TORN = 2,	 /* no (whole) footer; blocks may be good */
+	IOT_SEGMENT_SEALED = 1, /* footer and trailer are whole */
+	IOT_SEGMENT_TORN = 2,	/* no (whole) footer; blocks may be good */
 };
 
 struct iot_segment;
 
 /* -EBADMSG not a segment or damaged header, -EPROTONOSUPPORT other version or feature, -EISDIR, ... */
-int iot_segment_open(const char *path, struct iot_segment **ret, struct iot_error *err) IOT_MUST_CHECK;
+int iot_segment_open(const char *path, struct iot_segment **ret,
+		     struct iot_error *err) IOT_MUST_CHECK;
 /* Takes ownership of fd; name is for messages. */
 int iot_segment_open_fd(int fd, const char *name, struct iot_segment **ret,
 			struct iot_error *err) IOT_MUST_CHECK;
@@ -34,7 +35,8 @@ const char *iot_segment_path(const struct iot_segment *s);
 uint64_t iot_segment_size(const struct iot_segment *s);
 enum iot_segment_state iot_segment_state(const struct iot_segment *s);
 const struct iot_segment_info *iot_segment_info(const struct iot_segment *s);
-const struct iot_footer *iot_segment_footer(const struct iot_segment *s); /* NULL if torn; losses are
+const struct iot_footer *
+iot_segment_footer(const struct iot_segment *s);	       /* NULL if torn; losses are
 	loaded by iot_segment_load_ledger, open requests by reading IOT_BLOCK_OPEN blocks */
 uint64_t iot_segment_footer_hash(const struct iot_segment *s); /* 0 if torn */
 /* Bytes that ought to be there are wrong (as opposed to: the tail is not there). Known after opening
@@ -58,8 +60,9 @@ int iot_segment_next_block(struct iot_segment *s, struct iot_block_info *ret,
  * Decodes the requests (or open requests) of a block into b, replacing its contents. columns: mask
  * of IOT_COLS_* (block.h), what the caller will look at; other fields come back null. -EBADMSG = damaged.
  */
-int iot_segment_read_block(struct iot_segment *s, const struct iot_block_info *info, uint64_t columns,
-			   struct iot_batch *b, struct iot_error *err) IOT_MUST_CHECK;
+int iot_segment_read_block(struct iot_segment *s, const struct iot_block_info *info,
+			   uint64_t columns, struct iot_batch *b,
+			   struct iot_error *err) IOT_MUST_CHECK;
 /* Reads all ledger blocks. *ret_losses is owned by the caller (free). -EBADMSG if they do not match
  * the footer's count and hash. */
 int iot_segment_load_ledger(struct iot_segment *s, struct iot_loss **ret_losses, size_t *ret_n,

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * recover.c - a sealed file out of a torn or damaged one: whole blocks byte for byte, the rest cut.
  *
@@ -127,7 +127,7 @@ static void advance(struct recovery *rc, const struct iot_block_info *info)
 
 static int keep(struct recovery *rc, const struct iot_block_info *info, struct iot_error *err)
 {
-	const uint8_t *bytes;
+	const uint8_t *bytes = NULL;
 	int r;
 
 	/* A block is whole if it can be read, not only if its checksum holds. */

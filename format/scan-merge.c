@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * scan-merge.c - many blocks as one stream of requests in order of completion, in bounded memory.
  *
@@ -115,7 +115,7 @@ static int push(struct iot_merge *m, struct held *h)
 
 	if (m->n_heap == m->heap_cap) {
 		size_t cap = m->heap_cap ? m->heap_cap * 2 : 16;
-		struct held **heap = reallocarray(m->heap, cap, sizeof(*heap));
+		struct held **heap = reallocarray(m->heap, cap, sizeof(struct held *));
 
 		if (!heap)
 			return -ENOMEM;
@@ -139,7 +139,7 @@ static int pool_put(struct iot_merge *m, struct iot_batch *b)
 {
 	if (m->n_pool == m->pool_cap) {
 		size_t cap = m->pool_cap ? m->pool_cap * 2 : 16;
-		struct iot_batch **pool = reallocarray(m->pool, cap, sizeof(*pool));
+		struct iot_batch **pool = reallocarray(m->pool, cap, sizeof(struct iot_batch *));
 
 		if (!pool)
 			return -ENOMEM;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * scan-paths.c - from what a person names to segment files: a file is taken as it is, a directory
  * means every *.iot and *.open below it (a state directory, or an archive tree of any depth).

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * scan.c - many segment files as one: opened, ordered, without duplicates, with one verdict.
  *

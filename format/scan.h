@@ -23,13 +23,13 @@ enum iot_swap_filter {
 struct iot_filter {
 	uint64_t since_ns; /* CLOCK_REALTIME ns; 0 = open */
 	uint64_t until_ns;
-	char dev[64];	   /* "nvme0n1", "nvme0n1p2", "259:1"; "" = all */
-	uint32_t ops;	   /* bit mask of enum iot_op; 0 = all */
+	char dev[64]; /* "nvme0n1", "nvme0n1p2", "259:1"; "" = all */
+	uint32_t ops; /* bit mask of enum iot_op; 0 = all */
 	enum iot_swap_filter swap;
-	uint32_t pid;	   /* pid or tgid; 0 = all */
+	uint32_t pid;		     /* pid or tgid; 0 = all */
 	char comm[IOT_COMM_LEN + 1]; /* exact; "" = all */
 	uint64_t min_latency_ns;     /* complete - start (or issue) */
-	uint64_t id;	   /* 0 = all */
+	uint64_t id;		     /* 0 = all */
 };
 
 struct iot_scan;
@@ -49,16 +49,20 @@ void iot_scan_columns(struct iot_scan *sc, uint64_t columns);
 int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segment **ret_segment,
 		  struct iot_error *err) IOT_MUST_CHECK;
 /* Losses of all segments that pass the filter (op, dev, time). Caller frees. */
-int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n, struct iot_error *err) IOT_MUST_CHECK;
+int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n,
+		    struct iot_error *err) IOT_MUST_CHECK;
 /* Verdict over all segments, chains checked: as `verify` would say, without decoding every record
  * when full is false. */
-int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, struct iot_error *err) IOT_MUST_CHECK;
+int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret,
+		     struct iot_error *err) IOT_MUST_CHECK;
 
 /* Device name by a segment's tables, else "major:minor" into buf. */
 const char *iot_dev_name(const struct iot_segment *s, uint32_t dev, char *buf, size_t size);
-bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s, const struct iot_request *r);
+bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s,
+		      const struct iot_request *r);
 /* Losses have no swap, pid, comm or latency: filters on these let every loss pass. */
-bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment *s, const struct iot_loss *loss);
+bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment *s,
+			   const struct iot_loss *loss);
 
 static inline void iot_scan_closep(struct iot_scan **sc)
 {

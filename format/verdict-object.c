@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * verdict-object.c - can the record prove that nothing of one object is missing? Pure.
  *

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * verdict.c - what a footer's own claims amount to. Pure: looks at the structs it is given.
  *

@@ -26,22 +26,23 @@ enum iot_verdict_code {
 #define IOT_MAX_REASONS 32
 struct iot_verdict {
 	enum iot_verdict_code code;
-	uint64_t n_lost;	  /* filed, by owner */
+	uint64_t n_lost; /* filed, by owner */
 	uint64_t n_unattributed;
 	uint64_t n_missed;
-	uint64_t n_records;	  /* requests recomputed from blocks */
+	uint64_t n_records; /* requests recomputed from blocks */
 	uint64_t n_open;
-	uint64_t n_no_start;	  /* of n_records: begun unseen (before attach); not a loss */
-	uint64_t books_checked;	  /* (probe, cpu) rows checked */
+	uint64_t n_no_start;	/* of n_records: begun unseen (before attach); not a loss */
+	uint64_t books_checked; /* (probe, cpu) rows checked */
 	uint64_t books_unbalanced;
 	size_t n_reasons;
-	size_t n_reasons_dropped; /* more than IOT_MAX_REASONS */
+	size_t n_reasons_dropped;	    /* more than IOT_MAX_REASONS */
 	char reasons[IOT_MAX_REASONS][160]; /* why not complete, one line each */
 };
 const char *iot_verdict_name(enum iot_verdict_code code); /* "complete", "lost", ... */
 
 /* 0 and *ret filled for any segment that could be opened. */
-int iot_verify_segment(struct iot_segment *s, struct iot_verdict *ret, struct iot_error *err) IOT_MUST_CHECK;
+int iot_verify_segment(struct iot_segment *s, struct iot_verdict *ret,
+		       struct iot_error *err) IOT_MUST_CHECK;
 
 /*
  * A chain: segments of one capture and stream, sorted by seq. Adds to the worst of the single
@@ -80,5 +81,6 @@ enum iot_object_verdict iot_verdict_object(const struct iot_object_query *q,
  * footer says `recovered` and puts what is not known into windows. Writes to out_name below
  * out_dirfd (never over the input). *ret_kept/_lost_bytes for the caller's message.
  */
-int iot_recover(struct iot_segment *s, int out_dirfd, const char *out_name, uint64_t *ret_kept_records,
-		uint64_t *ret_lost_bytes, struct iot_error *err) IOT_MUST_CHECK;
+int iot_recover(struct iot_segment *s, int out_dirfd, const char *out_name,
+		uint64_t *ret_kept_records, uint64_t *ret_lost_bytes,
+		struct iot_error *err) IOT_MUST_CHECK;

@@ -235,7 +235,7 @@ static void put_blocks(struct made *m, const struct recipe *r, struct gen *g, st
 		}
 		m->f.epoch_first_ns = IOT_MIN(m->f.epoch_first_ns, iot_batch_first_ns(b));
 		m->f.epoch_last_ns = IOT_MAX(m->f.epoch_last_ns, iot_batch_last_ns(b));
-		for (uint32_t i = 0; i < r->n_rings; i++) {
+		for (uint32_t i = 0; i < r->n_rings && i < IOT_ARRAY_SIZE(spans); i++) {
 			spans[i].p0 = spans[i].p1;
 			spans[i].p1 += i == k % r->n_rings ? r->per_block * RECORD_BYTES : 0;
 		}
@@ -269,7 +269,7 @@ static void damage(int dirfd, const char *name)
 {
 	_cleanup_close_ int fd = openat(dirfd, name, O_RDWR | O_CLOEXEC);
 	struct stat st;
-	uint8_t byte;
+	uint8_t byte = 0;
 
 	must(fd, name);
 	must(fstat(fd, &st), name);

@@ -230,3 +230,94 @@ static inline bool build_mentions(const struct iot_verdict *v, const char *reaso
 			return true;
 	return false;
 }
+
+static inline void build_expect(const struct iot_verdict *v, enum iot_verdict_code code,
+				const char *reason)
+{
+	if (v->code != code || (reason ? !build_mentions(v, reason) : v->n_reasons != 0))
+		fail_msg("expected %s (%s), got %s: %s", iot_verdict_name(code),
+			 reason ? reason : "", iot_verdict_name(v->code),
+			 v->n_reasons ? v->reasons[0] : "");
+}
+
+/* Three observations with two owners, four without, two requests in flight. */
+static inline void build_lossy(struct build *b)
+{
+	fixture_file(&b->x, 77, 3);
+	b->x.losses[0].dev = BUILD_DISK;
+	b->x.losses[0].part = BUILD_PART;
+	b->x.losses[0].bytes = 3 * 4096;
+	b->x.losses[0].op = IOT_OP_WRITE;
+	fixture_file(&b->x, 99, 1);
+	fixture_unattributed(&b->x, R_ISSUE, SPAN_NS + 5, SPAN_NS + 9, 4);
+	build_open(b, 2);
+}
+
+static inline struct iot_segment *build_open_segment(int fd)
+{
+	struct iot_error err = {0};
+	struct iot_segment *s;
+
+	if (iot_segment_open_fd(fd, "test", &s, &err) < 0)
+		fail_msg("%s", err.text);
+	return s;
+}
+
+/* Reads all requests there are; each must be one that was written. Returns how many. */
+static inline uint32_t build_read_all(struct iot_segment *s, uint64_t seq, uint32_t *ret_gaps,
+				      uint32_t *ret_bad)
+{
+	struct iot_block_info info;
+	struct iot_batch *b;
+	uint32_t n = 0;
+
+	*ret_gaps = *ret_bad = 0;
+	assert_int_equal(iot_batch_new(64, &b), 0);
+	iot_segment_rewind(s);
+	for (;;) {
+		struct iot_error err = {0};
+		int r = iot_segment_next_block(s, &info, &err);
+
+		assert_true(r >= 0);
+		if (r == IOT_READ_END)
+			break;
+		if (r == IOT_READ_GAP) {
+			(*ret_gaps)++;
+			assert_true(info.size > 0);
+			assert_true(info.offset + info.size <= iot_segment_size(s));
+			continue;
+		}
+		if (info.kind != IOT_BLOCK_REQUESTS)
+			continue;
+		r = iot_segment_read_block(s, &info, IOT_COLS_ALL, b, &err);
+		if (r < 0) {
+			assert_int_equal(r, -EBADMSG);
+			assert_non_null(strstr(err.text, "test: offset "));
+			(*ret_bad)++;
+			continue;
+		}
+		for (uint32_t i = 0; i < iot_batch_count(b); i++) {
+			struct iot_request got, want;
+
+			iot_batch_get(b, i, &got);
+			build_request(&want, seq, (uint32_t)((got.id >> 13) - seq * 100000 - 1));
+			assert_memory_equal(&got, &want, sizeof(want));
+		}
+		n += iot_batch_count(b);
+	}
+	iot_batch_free(b);
+	return n;
+}
+
+/* Where the blocks of a segment lie. */
+static inline uint32_t build_blocks(const uint8_t *data, size_t size, struct iot_block_info *ret,
+				    uint32_t max)
+{
+	struct iot_segment *s = build_open_segment(build_memfd(data, size));
+	uint32_t n = 0;
+
+	while (n < max && iot_segment_next_block(s, &ret[n], NULL) == 0)
+		n++;
+	iot_segment_close(s);
+	return n;
+}

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * test-scan.c - many files as one: which are found, in which order their records come out, what
  * the filters take, and that damage is noted and not fatal.

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * test-verdict-object.c - what can be proved of one object, as a table over three segments: the
  * object lives in the second, reaches START, ISSUE and COMPLETE, and one fact is spoiled. Rows in

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: BSD-2-Clause */
+// SPDX-License-Identifier: BSD-2-Clause
 /*
  * test-verdict.c - the verdict of a footer's claims, as a table: one clean footer, one spoiled
  * fact per row, the code and the reason it must give. Each row fails if its rule is removed, since
