@@ -58,6 +58,12 @@ struct worker {
 	bool final_started;
 	uint64_t tick_ns;
 	struct epoch_misses misses;
+	struct {
+		uint64_t epoch;
+		uint64_t seen;
+		uint64_t begin_ns;
+		bool calm; /* hardly anything did: every other tick is enough */
+	} quiet;	   /* the last tick, for telling whether anything ran since */
 	bool slot_live[2]; /* the cells of this slot count in live sums */
 	struct epoch_totals sealed;
 	struct epoch_totals closing;
@@ -110,7 +116,7 @@ bool worker_rotate_finished(const struct worker *w); /* the final turn is over *
 
 /* worker-status.c */
 void worker_status_update(struct worker *w);
-/* Samples cells and missed runs; at most 100 ms apart. */
+/* Samples cells and missed runs; 100 ms apart, 200 ms while hardly anything runs. */
 int worker_sample(struct worker *w) IOT_MUST_CHECK;
 void worker_attention(struct worker *w);
 

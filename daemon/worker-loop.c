@@ -2,12 +2,12 @@
 /*
  * worker-loop.c - the thread that drains the rings.
  *
- * One turn: take commands, read the producer positions, drain, write what is due, give it back to the
- * kernel, advance the rotation, sample every 100 ms, sleep. The sleep is `armed`: programs wake us
- * only when a quarter of a ring is used and we said that we sleep; else the tick does. When the
- * output fails, records stay where they are: the ring absorbs, and when it is full the kernel side
- * counts and files. That is not a hang, so progress goes on; a worker that no longer turns, or no
- * longer gets at its ring, makes none.
+ * One turn: take commands, read the producer positions, drain, write what is due, give it back to
+ * the kernel, advance the rotation, sample (every 100 ms, 200 while calm), sleep. The sleep is
+ * `armed`: programs wake us only when a quarter of a ring is used and we said that we sleep; else
+ * the tick does. When the output fails, records stay where they are: the ring absorbs, and when it
+ * is full the kernel side counts and files. That is not a hang, so progress goes on; a worker that
+ * no longer turns, or no longer gets at its ring, makes none.
  */
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -190,11 +190,11 @@ static int tick(struct worker *w, uint64_t now_ns)
 
 	if (now_ns < w->tick_ns)
 		return 0;
-	w->tick_ns = now_ns + TICK_NS;
 	/* After the barrier and until the hand-over E's counters are final; E+1's are sampled. */
 	r = worker_sample(w);
 	if (r < 0)
 		return r;
+	w->tick_ns = now_ns + (w->quiet.calm ? 2 : 1) * TICK_NS;
 	submit_names(w);
 	worker_status_update(w);
 	return 0;

@@ -10,6 +10,8 @@
 #include "daemon/clock.h"
 #include "daemon/worker-internal.h"
 
+#define CALM_RUNS 16U /* of programs, between two ticks */
+
 static void add_totals(struct epoch_totals *a, const struct epoch_totals *b)
 {
 	a->seen += b->seen;
@@ -24,6 +26,29 @@ void worker_attention(struct worker *w)
 	(void)eventfd_write(w->attention_fd, 1);
 }
 
+/*
+ * A program is skipped only while another run of it is under way, and every run counts `seen` first. So
+ * while nothing was seen nothing can have been missed, and reading the programs' counters (a system call
+ * each) is saved: an idle daemon costs next to nothing. The window of a later miss begins one quiet tick
+ * back, since a run may have begun just before its count was read.
+ */
+static bool nothing_ran(struct worker *w, const struct epoch *e)
+{
+	uint64_t now_ns = clock_now_ns();
+	struct epoch_totals t;
+	bool quiet;
+
+	epoch_sum_cells(rotation_cells(w->probes, e->slot), w->n_cpus, &t);
+	quiet = w->phase == WORKER_STEADY && w->quiet.epoch == e->epoch && w->quiet.seen == t.seen;
+	w->quiet.calm = w->quiet.epoch == e->epoch && t.seen - w->quiet.seen <= CALM_RUNS;
+	if (quiet)
+		w->misses.begin_ns = IOT_MAX(w->misses.begin_ns, w->quiet.begin_ns);
+	w->quiet.epoch = e->epoch;
+	w->quiet.seen = t.seen;
+	w->quiet.begin_ns = now_ns;
+	return quiet;
+}
+
 int worker_sample(struct worker *w)
 {
 	/* Misses belong to the oldest epoch that still may have programs running under it. */
@@ -34,7 +59,7 @@ int worker_sample(struct worker *w)
 	int r;
 
 	/* Handed over for the last time: nothing runs any more. */
-	if (!e)
+	if (!e || nothing_ran(w, e))
 		return 0;
 	r = epoch_sample_cells(e, rotation_cells(w->probes, e->slot), clock_now_ns);
 	if (r < 0)
