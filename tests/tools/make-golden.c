@@ -45,16 +45,16 @@ static const struct recipe {
 	uint32_t n_open;
 } golden[] = {
 	{"empty.iot", GEN_RANDOM, SPOIL_NONE, 1, 0, 0, 1, 0},
-	{"random.iot", GEN_RANDOM, SPOIL_NONE, 1, 2, 300, 1, 2},
-	{"sequential.iot", GEN_SEQUENTIAL, SPOIL_NONE, 2, 2, 300, 2, 0},
-	{"mixed.iot", GEN_MIXED, SPOIL_NONE, 3, 3, 200, 2, 3},
-	{"hostile.iot", GEN_HOSTILE, SPOIL_NONE, 4, 1, 100, 1, 0},
-	{"lost.iot", GEN_MIXED, SPOIL_LOST, 5, 2, 100, 2, 1},
-	{"unknown.iot", GEN_MIXED, SPOIL_UNKNOWN, 6, 2, 100, 2, 1},
-	{"unsealed.open", GEN_MIXED, SPOIL_UNSEALED, 7, 2, 100, 2, 0},
-	{"cut.open", GEN_MIXED, SPOIL_CUT, 8, 3, 100, 2, 0},
-	{"damaged.iot", GEN_MIXED, SPOIL_DAMAGED, 9, 3, 100, 2, 1},
-	{"recovered.iot", GEN_MIXED, SPOIL_RECOVERED, 8, 3, 100, 2, 0},
+	{"random.iot", GEN_RANDOM, SPOIL_NONE, 1, 2, 150, 1, 2},
+	{"sequential.iot", GEN_SEQUENTIAL, SPOIL_NONE, 2, 2, 150, 2, 0},
+	{"mixed.iot", GEN_MIXED, SPOIL_NONE, 3, 3, 140, 2, 3},
+	{"hostile.iot", GEN_HOSTILE, SPOIL_NONE, 4, 1, 50, 1, 0},
+	{"lost.iot", GEN_MIXED, SPOIL_LOST, 5, 2, 60, 2, 1},
+	{"unknown.iot", GEN_MIXED, SPOIL_UNKNOWN, 6, 2, 60, 2, 1},
+	{"unsealed.open", GEN_MIXED, SPOIL_UNSEALED, 7, 2, 60, 2, 0},
+	{"cut.open", GEN_MIXED, SPOIL_CUT, 8, 3, 60, 2, 0},
+	{"damaged.iot", GEN_MIXED, SPOIL_DAMAGED, 9, 3, 60, 2, 1},
+	{"recovered.iot", GEN_MIXED, SPOIL_RECOVERED, 8, 3, 60, 2, 0},
 };
 
 static const struct recipe seeds[] = {
