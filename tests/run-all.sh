@@ -19,7 +19,7 @@
 #
 # Environment: KIND="unit live" only these kinds · T=PART only tests whose name (kind/name, vm/LABEL/name)
 # contains PART · VM_JOBS=2 · KERNELS="5.10 6.1" · WRAP="valgrind ..." in front of unit programs · B=build.
-# Logs: $B/test-logs/.
+# LOGS=$B/test-logs, made anew by each run: output, and for vm the console and what the guest handed back.
 #
 # Exit: 0, or 1 if anything failed, nothing was run, or (CI=true) anything was skipped.
 
@@ -28,7 +28,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 B=${B:-build}
 case $B in /*) ;; *) B=$PWD/$B ;; esac
-logs=$B/test-logs
+logs=${LOGS:-$B/test-logs}
 kinds=${KIND:-unit golden fuzz-smoke lint live vm}
 pick=${T:-}
 vm_jobs=${VM_JOBS:-2}
@@ -173,8 +173,13 @@ run_vm() {
 	for name in ${names[@]+"${names[@]}"}; do judge "$name"; done
 }
 
+# Only a directory that is ours is removed.
+if [ -e "$logs" ] && [ -n "$(ls -A "$logs")" ] && [ ! -e "$logs/.iotraced-test-logs" ]; then
+	echo "$logs is no directory of test logs" >&2
+	exit 1
+fi
 rm -rf "$logs"
-mkdir -p "$logs" || exit 1
+mkdir -p "$logs" && : >"$logs/.iotraced-test-logs" || exit 1
 for kind in $kinds; do
 	case $kind in
 	unit) run_unit ;;

@@ -149,7 +149,7 @@ for session in "$results"/*/; do
 	want=0
 	[ ! -e "$session/verify" ] || want=$(cat "$session/verify")
 	assert_status "$name verify" "$want" "$ctl" verify "$session/state"
-	assert_status "$name lz4 -t" 0 lz4 -tq "$session"/state/*.iot
+	assert_status "$name lz4 -t" 0 lz4 -tqm "$session"/state/*.iot
 	"$ctl" --json cat "$session/state" >"$session/records.json" 2>"$session/cat.log" ||
 		not_ok "$name cat" "$(tail -n 3 "$session/cat.log")"
 	assert_eq "$name ids differ" 0 "$(jq -r .id "$session/records.json" | sort | uniq -d | wc -l)"

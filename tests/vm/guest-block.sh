@@ -33,13 +33,15 @@ block_cgroup() {
 	block_cgroup_id=$(stat -c %i /sys/fs/cgroup/iot-workload)
 }
 
-# block_start SESSION [DAEMON ARGUMENT...]	reads $iot_dir/config.yaml if the test has put one there
+# block_start SESSION [CONFIGURATION-LINE...]
 block_start() {
 	block_session=/results/$1
 	shift
 	block_cgroup
 	iot_setup "$block_session"
-	iot_start "$@" || bail "daemon" "it did not start"
+	# The state lies in memory: no floor of free space, or sealed segments would be deleted at once.
+	printf '%s\n' "retention:" "  min_free: 0" "$@" >"$iot_dir/config.yaml"
+	iot_start || bail "daemon" "it did not start"
 }
 
 block_stop() {

@@ -183,6 +183,8 @@ rm -rf "$root"
 # --- the machine ---
 
 [ -z "$check" ] || results=${results:-$work/results}
+# What an earlier run has left there would be judged as this one's.
+[ -z "$(ls -A "$results" 2>/dev/null)" ] || die "the results' directory $results is not empty"
 [ -z "$results" ] || disks+=("new:iot-results=512M")
 disk_args=()
 n_disks=0

@@ -23,7 +23,7 @@ block_start rings
 block_begin "rings" "$disk"
 ctl --json status >"$block_dir/status.json"
 block_claim_file status.json "rings: two of them" 2 \
-	'[.. | objects | .rings? // empty | if type == "array" then length else . end] | first'
+	'first.streams[] | select(.name == "block") | .ring.count'
 runners=
 for cpu in $cpus; do
 	block_comm=cpu$cpu

@@ -1,0 +1,61 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The blktrace export against a blktrace recorded at the same time: the same issues and completions of requests with
+# data, and the same latencies between them.
+#
+# usage: check-blktrace.sh RESULTS-DIRECTORY
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/lib/tap.sh
+. "$here/../lib/tap.sh"
+ctl=${IOTRACECTL:-${B:-build}/iotracectl}
+session=$1/blktrace
+"$here/check-block.sh" "$1" || tap_n_not_ok=1 # its lines are its own; only the exit status is ours
+
+disk=$(cat "$session/disk")
+assert_status "export" 0 "$ctl" export --format=blktrace --output "$session/ours" "$session/state"
+base=$(find "$session/ours" -name "*$disk*.blktrace.*" | sed 's/.*\///; s/\.blktrace\.[0-9]*$//' | sort -u | head -n 1)
+[ -n "$base" ] || bail "export" "no files for $disk"
+
+# "ACTION LETTERS SECTOR SECTORS SECONDS" of the requests with data; blkparse makes the letters from the action's bits.
+events() {
+	blkparse -q -D "$1" -i "$2" -f '%a %d %S %n %T.%9t\n' 2>"$3.log" |
+		awk '($1 == "D" || $1 == "C") && $4 > 0' >"$3"
+}
+events "$session/theirs" bt "$session/theirs.events"
+events "$session/ours" "$base" "$session/ours.events"
+assert_eq "blkparse reads the export without complaint" "" "$(cat "$session/ours.events.log")"
+assert_num "blktrace: something was recorded" "$(wc -l <"$session/theirs.events")" -gt 700
+
+for action in D C; do
+	for who in theirs ours; do
+		awk -v a=$action '$1 == a { print $2, $3, $4 }' "$session/$who.events" | sort >"$session/$who.$action"
+	done
+	assert_eq "blktrace: as many $action" "$(wc -l <"$session/theirs.$action")" "$(wc -l <"$session/ours.$action")"
+	assert_eq "blktrace: the same $action" "" \
+		"$(diff "$session/theirs.$action" "$session/ours.$action" | grep '^[<>]' | head -n 6 | tr '\n' ';')"
+done
+
+# "KEY MICROSECONDS" of the n-th request of each place
+latencies() {
+	awk '
+		{ k = substr($2, 1, 1) "," $3 "," $4; split($5, t, "."); us = t[1] * 1000000 + t[2] / 1000 }
+		$1 == "D" { issued[k, ++d[k]] = us }
+		$1 == "C" { c[k]++; print k "," c[k], us - issued[k, c[k]] }' "$1" | sort
+}
+latencies "$session/theirs.events" >"$session/theirs.latency"
+latencies "$session/ours.events" >"$session/ours.latency"
+# At N percent of the numbers on standard input, as an integer
+percentile() { sort -g | awk -v p="$1" '{ v[NR] = $1 } END { printf "%d\n", v[int((NR - 1) * p / 100) + 1] }'; }
+apart=$(join "$session/theirs.latency" "$session/ours.latency" | awk '{ x = $2 - $3; print x < 0 ? -x : x }')
+note "issue to completion: median $(cut -d' ' -f2 "$session/theirs.latency" | percentile 50) us by blktrace," \
+	"$(cut -d' ' -f2 "$session/ours.latency" | percentile 50) us by iotraced; apart" \
+	"$(percentile 50 <<<"$apart") us in the median, $(percentile 95 <<<"$apart") us at 95 of 100"
+assert_eq "blktrace: every latency has its match" "$(wc -l <"$session/theirs.latency")" "$(wc -l <<<"$apart")"
+# Both hooks run one after the other on an emulated processor that the host may take away in between.
+assert_num "blktrace: latencies agree in the median" "$(percentile 50 <<<"$apart")" -le 100
+assert_num "blktrace: latencies agree for 90 of 100" "$(percentile 90 <<<"$apart")" -le 2000
+
+tap_end
