@@ -139,6 +139,21 @@ assert_eq "verify after SIGTERM" 0 $?
 grep -q 'together: complete' "$dir/verify" || sed 's/^/# /' "$dir/verify"
 assert_status "no daemon" 3 ctl status
 
+# Asked to stop in the middle of rotations: what was begun ends, what was not does not, all of it is proved.
+iot_setup "$dir/busy"
+iot_start || bail "start for rotations"
+rotations=()
+for _ in 1 2 3 4 5; do
+	ctl rotate >/dev/null 2>&1 &
+	rotations+=($!)
+done
+sleep 0.03
+iot_stop TERM
+assert_eq "SIGTERM during rotations exits 0" 0 $?
+wait "${rotations[@]}"
+assert_status "and everything verifies as complete" 0 "$IOTRACECTL" verify "$iot_state"
+
+iot_setup "$dir/a"
 rm -f "$iot_dir/config.yaml"
 iot_start || bail "start again"
 iot_stop INT
