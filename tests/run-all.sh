@@ -174,7 +174,7 @@ run_vm() {
 }
 
 # Only a directory that is ours is removed.
-if [ -e "$logs" ] && [ -n "$(ls -A "$logs")" ] && [ ! -e "$logs/.iotraced-test-logs" ]; then
+if [ -n "${LOGS:-}" ] && [ -e "$logs" ] && [ -n "$(ls -A "$logs")" ] && [ ! -e "$logs/.iotraced-test-logs" ]; then
 	echo "$logs is no directory of test logs" >&2
 	exit 1
 fi

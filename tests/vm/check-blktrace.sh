@@ -27,6 +27,13 @@ events() {
 events "$session/theirs" bt "$session/theirs.events"
 events "$session/ours" "$base" "$session/ours.events"
 assert_eq "blkparse reads the export without complaint" "" "$(cat "$session/ours.events.log")"
+# Seen on 7.2: its blktrace hands a version 1 reader no FUA write at all (the kernel's own trace events show them, and
+# test-block-nvme.sh holds our record of them against those), so there is nothing to compare them with.
+release=$(sed -n "s/^release='\(.*\)'/\1/p" "$session"/phase.*/meta)
+if [ "${release%%.*}" -ge 7 ] && ! grep -q '^. WF' "$session/theirs.events"; then
+	assert_eq "blktrace: FUA writes that this kernel's blktrace does not show" 5 "$(grep -c '^D WF' "$session/ours.events")"
+	sed -i '/^. WF/d' "$session/ours.events"
+fi
 assert_num "blktrace: something was recorded" "$(wc -l <"$session/theirs.events")" -gt 700
 
 for action in D C; do

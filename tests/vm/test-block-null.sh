@@ -41,7 +41,9 @@ block_begin "null queues" "$disk"
 for cpu in 0 1; do
 	block_comm=cpu$cpu
 	block_run_on "$cpu" "$disk" read:0:4K:4
-	block_claim "null queues: CPU $cpu" "[[\"cpu$cpu\",$cpu,$cpu]]" \
+	# Kernels spread CPUs over queues differently: sysfs tells.
+	queue=$(grep -lx "$cpu" /sys/block/"$disk"/mq/*/cpu_list | sed 's/.*mq\///; s/\/.*//')
+	block_claim "null queues: CPU $cpu" "[[\"cpu$cpu\",$cpu,$queue]]" \
 		"map(select(.comm == \"cpu$cpu\") | [.comm, .issue_cpu, .hwq]) | unique"
 done
 block_end
