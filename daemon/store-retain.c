@@ -72,7 +72,7 @@ static int list_sealed(struct store *s, struct sealed **ret, size_t *ret_n)
 		}
 		all[n] = (struct sealed){
 			.mtime = st.st_mtim, .bytes = (uint64_t)st.st_size, .entry = e};
-		snprintf(all[n].name, sizeof(all[n].name), "%s", d->d_name);
+		memcpy(all[n].name, d->d_name, strlen(d->d_name) + 1); /* it fits: see above */
 		n++;
 	}
 	if (errno)
