@@ -29,7 +29,7 @@ const struct config_key config_keys[] = {
 	  .max = 3072, .def = IOT_STATE_DIR,
 	  .doc = "directory of the segments" },
 	{ .path = "socket", .type = CONFIG_PATH, .flags = CONFIG_RESTART, .offset = FIELD(socket),
-	  .max = 107, /* sun_path with its NUL is 108 */
+	  .max = 106, /* sun_path is 108: a NUL, and the "~" of the name it is made under */
 	  .def = IOT_SOCKET,
 	  .doc = "control socket" },
 	{ .path = "socket_group", .type = CONFIG_GROUP, .flags = CONFIG_RESTART,

@@ -61,7 +61,7 @@ static int explain_write(const char *dir, int r, struct iot_error *err)
 	case -EDQUOT:
 		return iot_error_set(err, r,
 				     "%s: no space left; free some or lower "
-				     "retention.max_bytes",
+				     "retention.max_size",
 				     dir);
 	default:
 		return iot_error_set(err, r, "%s: cannot write: %s", dir, strerror(-r));

@@ -286,8 +286,8 @@ static void test_ranges(void **state)
 		 "f.yaml:1:22: `retention.max_age`: 1ms is out of range (0, or 1s to 36500d)"},
 		{"socket: "
 		 "/1234567890123456789012345678901234567890123456789012345678901234567890123456"
-		 "789012345678901234567890123456x\n",
-		 "f.yaml:1:9: `socket`: is 108 bytes long; at most 107 fit"});
+		 "78901234567890123456789012345x\n",
+		 "f.yaml:1:9: `socket`: is 107 bytes long; at most 106 fit"});
 }
 
 static void test_too_many_devices(void **state)
