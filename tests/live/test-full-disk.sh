@@ -52,25 +52,32 @@ untroubled() { [ "$(last_error)" = 0 ]; }
 
 # check EXPECTED-VERIFY-STATUS
 check() {
-	local recorded unseen after want
+	local recorded unseen after want verdict
 	loop_settle
 	after=$(diskstats_snapshot "$loop_name")
 	iot_stop
 	assert_eq "$phase: daemon ends" 0 $?
-	assert_status "$phase: verify" "$1" "$IOTRACECTL" verify "$iot_state"
 	"$IOTRACECTL" export --format=csv --output "$dir/records.csv" "$iot_state" >/dev/null 2>&1
 	"$IOTRACECTL" --json report "$iot_state" >"$dir/report.json"
 	recorded=$(jq '[.devices[].ops[] | select(.op | IN("read", "write")) | .total] | add // 0' "$dir/report.json")
 	want=$(($(diskstats_delta "$before" "$after" reads) + $(diskstats_delta "$before" "$after" writes)))
 	# The ids of what was lost are not listed: then up to a few interrupts' worth may be unexplained here.
 	# Exactness under loss is test-exact.sh's.
-	unseen=$(unseen_in "$dir/records.csv")
-	[ "$1" = 0 ] || unseen=$((want - recorded))
+	lost=$(jq '[.devices[].ops[].lost] | add // 0' "$dir/report.json")
+	verdict=$1
+	if [ "$1" = 0 ]; then
+		unseen=$(unseen_in "$dir/records.csv")
+		# Filed when a later life of the request proves that its end was not seen; see test-exact.sh.
+		[ "$lost" -gt 0 ] && [ "$lost" -le "$unseen" ] && verdict=10
+		unseen=$((unseen - lost))
+	else
+		unseen=$((want - recorded))
+	fi
+	assert_status "$phase: verify" "$verdict" "$IOTRACECTL" verify "$iot_state"
 	[ "$unseen" = 0 ] || note "$phase: this kernel ran no program on the completion of $unseen requests"
 	assert_eq "$phase: recorded + filed + never seen by a program = diskstats" "$want" "$((recorded + unseen))"
 	assert_num "$phase: few were never seen" "$unseen" -le 128
 	assert_num "$phase: nothing is there twice" "$unseen" -ge 0
-	lost=$(jq '[.devices[].ops[].lost] | add // 0' "$dir/report.json")
 }
 
 begin "held in the ring"
@@ -85,7 +92,7 @@ assert_status "$phase: it goes on when there is room" 0 wait_for 10 untroubled
 wait "$rotate_pid"
 load 2000
 check 0
-assert_eq "$phase: nothing lost" 0 "$lost"
+assert_num "$phase: nothing lost but what no program saw" "$lost" -le 128
 umount "$iot_state"
 
 begin "a ring too small for the wait" "ring_size: 512KiB"
