@@ -61,13 +61,8 @@ block_claim_file expect.json "scsi medium error: as the program saw it" '[0,61,0
 block_end
 echo 0 >$debug/opts
 
-# Requeues: a transport error is tried again; a host that is busy takes the request back several times.
-requeues() {
-	echo "$2" >$debug/opts
-	echo 3 >$debug/every_nth
-	block_begin "scsi $1" "$disk"
-	block_run "$disk" read:0:4K:4
-	# Which one of the four it hits depends on what else was sent to the disk.
+# Requeues: one of four reads is taken back and issued again. Which one depends on what else the disk was sent.
+requeue_claims() {
 	block_claim "scsi $1: one request was requeued" 1 'map(select(.requeues > 0)) | length'
 	block_claim "scsi $1: all ended well" '[[0,4096,4096]]' 'map([.error, .bytes, .bytes_done]) | unique'
 	block_claim "scsi $1: each once" '[0,8,16,24]' 'map(.sector) | sort'
@@ -75,17 +70,39 @@ requeues() {
 		'map(select(.requeues > 0 and (.issue_last_ns | tonumber) > (.issue_ns | tonumber))) | length'
 	block_claim "scsi $1: others were issued once" 3 'map(select(.issue_last_ns == .issue_ns)) | length'
 	block_claim "scsi $1: submitter" '[["start","wl"]]' 'map([.submitter, .comm]) | unique'
-	[ -z "$3" ] || block_claim "scsi $1: it took over 2 s" 1 \
-		'map(select((.complete_ns | tonumber) - (.start_ns | tonumber) > 2000000000)) | length'
-	block_end
-	echo 0 >$debug/every_nth
-	echo 0 >$debug/opts
 }
-requeues "transport error" 16 ""
-requeues "host busy" 0x8000 ""
-# A command that is never answered: timed out, aborted, tried again.
-echo 2 >/sys/block/$disk/device/timeout
-requeues "timeout" 4 slow
+fail_every() {
+	echo "$2" >$debug/opts
+	echo "$1" >$debug/every_nth
+}
+
+# A transport error is tried again; a host that is busy takes the request back several times.
+for kind in "transport error:16" "host busy:0x8000"; do
+	fail_every 3 "${kind#*:}"
+	block_begin "scsi ${kind%:*}" "$disk"
+	block_run "$disk" read:0:4K:4
+	requeue_claims "${kind%:*}"
+	block_end
+	fail_every 0 0
+done
+
+# A command that is never answered: timed out, aborted, tried again. From the moment that it hangs, the disk behaves,
+# or the error handler's own commands would go unanswered too.
+echo 5 >/sys/block/$disk/device/timeout
+fail_every 3 4
+block_begin "scsi timeout" "$disk"
+block_run "$disk" read:0:4K:4 &
+runner=$!
+hangs() {
+	! diskstats_idle "$disk" && sleep 0.7 && ! diskstats_idle "$disk"
+}
+wait_for 30 hangs || not_ok "scsi timeout: a command hangs" "none does"
+fail_every 0 0
+wait "$runner"
+requeue_claims timeout
+block_claim "scsi timeout: it took its time" 1 \
+	'map(select((.complete_ns | tonumber) - (.start_ns | tonumber) > 4000000000)) | length'
+block_end
 echo 90 >/sys/block/$disk/device/timeout
 
 # A request that hangs (12 s, HZ is 250) is seen while it does, and a segment that closes meanwhile has it open.
