@@ -2,18 +2,8 @@
 /*
  * block.bpf.c - the block stream: one record per request, made when the driver has finished it.
  *
- * Identity is the address of struct request. The in-flight map holds one entry per address; an entry is
- * initialised at the first sight of a request and marked idle (not deleted) when it ends, so the usual
- * request costs three look-ups and no insertion. The set of addresses is that of the tag sets, which is
- * what the map is sized for; entries of tag sets that are gone are reaped by the daemon under the rule
- * of block_slot(). A birth that is observed (START) always initialises anew: a life whose end was never
- * seen leaves nothing behind.
- *
- * The block layer itself serialises what happens to one request (it is in one queue, or at the driver,
- * or being completed), so the programs that see one request never run for it at the same time, and
- * plain stores into its entry are enough, its state bits included. Merging is no exception: it changes a
- * queued request under the queue's lock, and the merge programs touch no entry but the absorbed
- * request's own.
+ * bpf/block-life.bpf.h keeps a request's entry from its first sight to its end; here is what each hook adds
+ * to it, and the record.
  *
  * Which record counts in which column of /proc/diskstats (read from blk_account_io_done,
  * blk_account_io_completion and blk_account_io_flush of 5.10, 6.1, 6.12, 6.18 and 7.2):
@@ -38,263 +28,9 @@
 #include <bpf/bpf_tracing.h>
 #include "bpf/compat.bpf.h"
 #include "bpf/emit.bpf.h"
+#include "bpf/block-life.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* What only the running kernel knows; filled from its BTF. ~0 and 0 mean: this kernel has none. */
-const volatile __u32 block_op_mask = 0xff;
-const volatile __u32 block_op_read = 0;
-const volatile __u32 block_op_flush = 2;
-const volatile __u32 block_op_drv_in = 34;
-const volatile __u32 block_op_drv_out = 35;
-const volatile __u32 block_op_scsi_in = ~0U;
-const volatile __u32 block_op_scsi_out = ~0U;
-const volatile __u32 block_req_swap = 0;
-const volatile __u32 block_rqf_flush_seq = 0;
-const volatile __u32 block_rqf_io_stat = 0;
-const volatile __u64 block_swap_page_flags = 0; /* all set: a page of the swap cache */
-const volatile bool block_join_getrq = false;	/* START has no hook: join with GETRQ's notes */
-
-#define BLOCK_MAX_BIOS 1024 /* of one request, walked; `merges` saturates there */
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u64);
-	__type(value, struct ev_block);
-} in_flight SEC(".maps");
-
-/* What a new entry holds until block_begin() has filled it: EV_BLOCK_IN_FLIGHT and zeroes. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct ev_block);
-} blank SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u32);
-	__type(value, __u8);
-} devices SEC(".maps");
-
-/* Submitter of a bio, by its address, until the request that carries it is first seen. */
-struct block_note {
-	__u64 start_ns;
-	__u64 cgroup;
-	__u32 pid;
-	__u32 tgid;
-	__u32 cmd_flags; /* the flush machinery strips PREFLUSH and FUA before any later hook */
-	__u32 pad;
-	char comm[EV_COMM_LEN];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, __u64);
-	__type(value, struct block_note);
-} notes SEC(".maps");
-
-static __always_inline bool block_dev_selected(struct emit_run *run, __u32 dev)
-{
-	__u64 filter = run->control->filter;
-	bool listed;
-
-	if (filter == EV_FILTER_NONE)
-		return true;
-	listed = bpf_map_lookup_elem(&devices, &dev) != NULL;
-	return filter == EV_FILTER_INCLUDE ? listed : !listed;
-}
-
-static __always_inline bool block_rq_selected(struct emit_run *run, struct request *rq,
-					      const bool direct)
-{
-	if (run->control->filter == EV_FILTER_NONE)
-		return true;
-	return block_dev_selected(run, compat_disk_dev(compat_rq_disk(rq, direct), direct));
-}
-
-static __always_inline bool block_bio_selected(struct emit_run *run, struct bio *bio,
-					       const bool direct)
-{
-	if (run->control->filter == EV_FILTER_NONE)
-		return true;
-	return block_dev_selected(run, compat_disk_dev(compat_bio_disk(bio, direct), direct));
-}
-
-static __always_inline bool block_is_passthrough(__u32 op)
-{
-	return op == block_op_drv_in || op == block_op_drv_out || op == block_op_scsi_in ||
-	       op == block_op_scsi_out;
-}
-
-/* Swap reads carry no flag, but their first page is in the swap cache. */
-static __always_inline bool block_reads_swap(struct bio *bio, const bool direct)
-{
-	struct bio_vec *vec;
-	struct page *page, *head;
-	unsigned long flags;
-
-	if (!block_swap_page_flags || !bio)
-		return false;
-	vec = KREAD(direct, bio, bi_io_vec);
-	if (!vec)
-		return false;
-	page = KREAD(direct, vec, bv_page);
-	if (!page)
-		return false;
-	head = compat_vec_head(vec, page);
-	/* The head's address is computed, which no plain load may use. */
-	flags = head ? compat_page_flags(head, false) : compat_page_flags(page, direct);
-	return (flags & block_swap_page_flags) == block_swap_page_flags;
-}
-
-/*
- * The entry for rq, or NULL: the map is full, or the daemon is reaping. While it reaps, it deletes idle
- * entries that ended before reap_before_ns; having set that and waited for running programs, it relies
- * on none of them being used again. *ret_live: the entry describes a life that has not ended.
- */
-static __always_inline struct ev_block *block_slot(struct emit_run *run, struct request *rq,
-						   bool *ret_live)
-{
-	__u64 key = (__u64)rq;
-	struct ev_block *e = bpf_map_lookup_elem(&in_flight, &key);
-	struct ev_block *init;
-	__u32 zero = 0;
-
-	if (e) {
-		*ret_live = e->state & EV_BLOCK_IN_FLIGHT;
-		if (!*ret_live && e->complete_ns < run->control->reap_before_ns)
-			return NULL;
-		return e;
-	}
-	*ret_live = false;
-	init = bpf_map_lookup_elem(&blank, &zero);
-	if (!init || bpf_map_update_elem(&in_flight, &key, init, BPF_NOEXIST))
-		return NULL;
-	__sync_fetch_and_add(&run->control->identities, 1);
-	return bpf_map_lookup_elem(&in_flight, &key);
-}
-
-/* 6.1: finds what GETRQ noted. A front merge puts another bio first, so look at the next ones too. */
-static __always_inline void block_join_note(struct ev_block *e, struct bio *bio, struct bio *tail,
-					    const bool direct)
-{
-	struct block_note *note;
-	__u64 key = (__u64)bio;
-
-	if (!bio)
-		return;
-	note = bpf_map_lookup_elem(&notes, &key);
-	if (!note && bio != tail) {
-		key = (__u64)tail;
-		note = bpf_map_lookup_elem(&notes, &key);
-		if (!note) {
-			key = (__u64)KREAD(direct, bio, bi_next);
-			note = bpf_map_lookup_elem(&notes, &key);
-		}
-	}
-	if (!note)
-		return;
-	e->start_ns = note->start_ns;
-	e->cgroup = note->cgroup;
-	e->pid = note->pid;
-	e->tgid = note->tgid;
-	e->cmd_flags |= note->cmd_flags & ~block_op_mask;
-	((__u64 *)e->comm)[0] = ((__u64 *)note->comm)[0];
-	((__u64 *)e->comm)[1] = ((__u64 *)note->comm)[1];
-	e->submitter = EV_SUBMITTER_START;
-	e->state |= EV_BLOCK_SAW_START;
-	bpf_map_delete_elem(&notes, &key);
-}
-
-/*
- * Starts a life in e, at whatever hook saw the request first. IN_FLIGHT is stored before anything else
- * is cleared: the reaper must not take a half-written entry for an idle one.
- */
-static __always_inline void block_begin(struct emit_run *run, struct ev_block *e,
-					struct request *rq, const __u8 submitter, const bool direct)
-{
-	struct bio *bio = KREAD(direct, rq, bio);
-	__u32 flags = KREAD(direct, rq, cmd_flags);
-	__u32 op = flags & block_op_mask;
-	__u32 rq_flags = KREAD(direct, rq, rq_flags);
-	__u32 dev = compat_disk_dev(compat_rq_disk(rq, direct), direct);
-	__u8 state = EV_BLOCK_IN_FLIGHT;
-	__u64 task;
-
-	*(volatile __u8 *)&e->state = state;
-	barrier();
-	__builtin_memset(e, 0, offsetof(struct ev_block, state));
-	e->submitter = EV_SUBMITTER_NONE;
-	e->swap_rule = EV_SWAP_NONE;
-	e->origin = 0;
-	/* Words: of a char array clang would clear every byte by itself. */
-	((__u64 *)e->comm)[0] = 0;
-	((__u64 *)e->comm)[1] = 0;
-
-	if (!block_dev_selected(run, dev)) {
-		e->state = state | EV_BLOCK_NOT_SELECTED;
-		return;
-	}
-	e->hdr.id = emit_new_id(run);
-	if (!e->hdr.id)
-		emit_identity_full(run);
-	e->dev = dev;
-	e->part = bio ? compat_bio_part_dev(bio, direct) : 0;
-	if (!e->part)
-		e->part = dev;
-	e->bytes = KREAD(direct, rq, __data_len);
-	e->cmd_flags = flags;
-	e->hwq = 0xffff;
-	e->sector = KREAD(direct, rq, __sector);
-	if (block_is_passthrough(op)) {
-		state |= EV_BLOCK_PASSTHROUGH;
-		e->sector = ~0ULL;
-	} else if (op == block_op_flush) {
-		e->sector = ~0ULL;
-	}
-	if (rq_flags & block_rqf_flush_seq)
-		state |= EV_BLOCK_FLUSH_SEQ;
-	/*
-	 * Born before our eyes: START saw it, or it is of a kind that passes no START: the flush
-	 * machinery's command, and passthrough where GETRQ stands in for START.
-	 */
-	if (submitter == EV_SUBMITTER_START ||
-	    (submitter != EV_SUBMITTER_NONE &&
-	     ((op == block_op_flush && (rq_flags & block_rqf_flush_seq)) ||
-	      (block_join_getrq && block_is_passthrough(op)))))
-		state |= EV_BLOCK_SAW_START;
-	if (flags & block_req_swap)
-		e->swap_rule = EV_SWAP_FLAG;
-	else if (op == block_op_read && block_reads_swap(bio, direct))
-		e->swap_rule = EV_SWAP_PAGE;
-	e->state = state;
-
-	if (bio)
-		e->cgroup = compat_bio_cgroup(bio, direct);
-	if (submitter != EV_SUBMITTER_NONE) {
-		task = bpf_get_current_pid_tgid();
-		e->pid = (__u32)task;
-		e->tgid = task >> 32;
-		bpf_get_current_comm(e->comm, sizeof(e->comm));
-		e->submitter = submitter;
-		if (!e->cgroup)
-			e->cgroup = bpf_get_current_cgroup_id();
-	}
-	if (block_join_getrq)
-		block_join_note(e, bio, KREAD(direct, rq, biotail), direct);
-}
-
-/* The life in e has ended: the entry waits for the next one. complete_ns is what the reaper reads. */
-static __always_inline void block_end(struct ev_block *e, __u64 now)
-{
-	e->complete_ns = now;
-	barrier();
-	*(volatile __u8 *)&e->state = 0;
-}
 
 /* No entry to be had: the outcome of a hook that only takes notes. */
 static __always_inline int block_unidentified(struct emit_run *run, struct request *rq,
@@ -320,6 +56,8 @@ static __always_inline int block_start(struct request *rq, const bool direct)
 	e = block_slot(&run, rq, &live);
 	if (!e)
 		return block_unidentified(&run, rq, direct);
+	if (live && (e->state & EV_BLOCK_ISSUED))
+		block_end_unseen(&run, e);
 	block_begin(&run, e, rq, EV_SUBMITTER_START, direct);
 	if (e->state & EV_BLOCK_NOT_SELECTED) {
 		emit_not_selected(&run);
@@ -341,8 +79,11 @@ static __always_inline int block_insert(struct request *rq, const bool direct)
 	e = block_slot(&run, rq, &live);
 	if (!e)
 		return block_unidentified(&run, rq, direct);
-	/* At the driver and inserted without a requeue: another life, and we missed this one's end. */
-	if (!live || (e->state & EV_BLOCK_ISSUED))
+	if (live && block_is_reborn(e, rq, direct)) {
+		block_end_unseen(&run, e);
+		live = false;
+	}
+	if (!live)
 		block_begin(&run, e, rq, EV_SUBMITTER_INSERT, direct);
 	if (e->state & EV_BLOCK_NOT_SELECTED) {
 		emit_not_selected(&run);
@@ -354,6 +95,8 @@ static __always_inline int block_insert(struct request *rq, const bool direct)
 	emit_folded(&run);
 	return 0;
 }
+
+#define BLOCK_MAX_BIOS 1024 /* walked; `merges` saturates there */
 
 /* Bios that a request absorbed, by merges of bios and of whole requests alike. */
 static __always_inline __u16 block_merges(struct bio *bio, struct bio *tail, const bool direct)
@@ -371,12 +114,27 @@ static __always_inline __u16 block_merges(struct bio *bio, struct bio *tail, con
 	return n;
 }
 
+/* Where the kernel accounts the request, if it does. */
+static __always_inline void block_account(struct ev_block *e, struct request *rq, __u32 rq_flags,
+					  const bool direct)
+{
+	__u32 part = compat_rq_part_dev(rq, direct);
+
+	e->rq_flags = rq_flags;
+	if (part)
+		e->part = part;
+	if (part && (rq_flags & block_rqf_io_stat))
+		e->state &= ~EV_BLOCK_NO_STAT;
+	else
+		e->state |= EV_BLOCK_NO_STAT;
+}
+
 static __always_inline int block_issue(struct request *rq, const bool direct)
 {
 	struct blk_mq_hw_ctx *hctx;
 	struct emit_run run;
 	struct ev_block *e;
-	__u32 flags, part;
+	__u32 flags;
 	__u64 now;
 	bool live;
 
@@ -385,7 +143,11 @@ static __always_inline int block_issue(struct request *rq, const bool direct)
 	e = block_slot(&run, rq, &live);
 	if (!e)
 		return block_unidentified(&run, rq, direct);
-	if (!live || (e->state & EV_BLOCK_ISSUED))
+	if (live && block_is_reborn(e, rq, direct)) {
+		block_end_unseen(&run, e);
+		live = false;
+	}
+	if (!live)
 		block_begin(&run, e, rq, EV_SUBMITTER_ISSUE, direct);
 	if (e->state & EV_BLOCK_NOT_SELECTED) {
 		emit_not_selected(&run);
@@ -401,9 +163,8 @@ static __always_inline int block_issue(struct request *rq, const bool direct)
 			e->sector = KREAD(direct, rq, __sector);
 		e->merges =
 			block_merges(KREAD(direct, rq, bio), KREAD(direct, rq, biotail), direct);
-		part = compat_rq_part_dev(rq, direct);
-		if (part)
-			e->part = part;
+		/* For a loss without a completion; the completion decides anew. */
+		block_account(e, rq, KREAD(direct, rq, rq_flags), direct);
 	}
 	e->issue_last_ns = now;
 	e->issue_cpu = run.cpu;
@@ -508,21 +269,15 @@ static __always_inline int block_getrq(struct bio *bio, const bool direct)
 
 /* The last facts, and the header; from here on e is the record. */
 static __always_inline void block_finish(struct emit_run *run, struct ev_block *e,
-					 struct request *rq, __u32 data_len, __u32 rq_flags,
-					 __u64 now, const bool direct)
+					 struct request *rq, __u32 rq_flags, __u64 now,
+					 const bool direct)
 {
-	__u32 part = compat_rq_part_dev(rq, direct);
-
-	if (part)
-		e->part = part;
-	if (!part || !(rq_flags & block_rqf_io_stat))
-		e->state |= EV_BLOCK_NO_STAT;
-	e->rq_flags = rq_flags;
+	block_account(e, rq, rq_flags, direct);
 	e->complete_ns = now;
 	e->hdr.len = sizeof(*e);
 	e->hdr.probe = EV_PROBE_BLOCK_COMPLETE;
 	e->hdr.cpu = run->cpu;
-	e->hdr.epoch = run->epoch;
+	e->hdr.epoch = run->active->epoch;
 }
 
 /* One chunk into e, before the kernel takes it off the request. */
@@ -570,7 +325,7 @@ static __always_inline int block_complete_unidentified(struct emit_run *run, str
 	if (e) {
 		block_begin(run, e, rq, EV_SUBMITTER_NONE, direct);
 		block_chunk(e, bio, error, n_bytes, data_len, rq_flags);
-		block_finish(run, e, rq, data_len, rq_flags, now, direct);
+		block_finish(run, e, rq, rq_flags, now, direct);
 		e->state &= ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_NOT_SELECTED);
 		emit_submit(run, ring, e);
 		return 0;
@@ -628,7 +383,7 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 		emit_folded(&run);
 		return 0;
 	}
-	block_finish(&run, e, rq, data_len, rq_flags, now, direct);
+	block_finish(&run, e, rq, rq_flags, now, direct);
 	ring = emit_ring(&run);
 	record = emit_reserve(ring, sizeof(*record));
 	if (record) {

@@ -3,8 +3,8 @@
  * emit.bpf.h - the only place that reserves and submits ring memory, and therefore the only place that
  * counts an emission or files a loss.
  *
- * A program calls emit_enter() first: it reads the gate, the active epoch and the CPU once, finds the
- * counter cell of (epoch slot, CPU, probe) and counts `seen`. From there on exactly one of
+ * A program calls emit_enter() first: it looks up the active epoch (with gate and filter) and the CPU
+ * once, finds the counter cell of (epoch slot, CPU, probe) and counts `seen`. From there on exactly one of
  * emit_not_selected(), emit_folded(), emit_submit() or emit_lost() ends the program, so that
  * seen = not_selected + folded + emitted + reserve_failed holds per cell by construction, and
  * emit_lost() splits reserve_failed into filed + unattributed.
@@ -20,9 +20,10 @@
 
 #include "bpf/events.h"
 
+#define EMIT_N_PROBES EV_N_BLOCK_PROBES /* of the stream that includes this */
+
 /* Set by the daemon before load; constants to the verifier. */
 const volatile __u32 emit_n_cpus = 1; /* highest possible CPU + 1: dimension of the cells */
-const volatile __u32 emit_n_probes = EV_N_BLOCK_PROBES;
 const volatile __u32 emit_n_rings = 1;
 const volatile __u32 emit_ring_cpus = 1;     /* CPUs per ring */
 const volatile __u64 emit_wake_bytes = 4096; /* fill that wakes an armed consumer */
@@ -91,40 +92,51 @@ struct {
 
 /* One run of one program. */
 struct emit_run {
+	const struct ev_epoch *active;
 	struct ev_cell *cell;
-	struct ev_control *control;
-	__u64 epoch;
 	__u32 cpu;
 	__u32 probe;
 };
 
 #define emit_count(cell, field) __sync_fetch_and_add(&(cell)->field, 1)
 
-/* false: the gate is closed (or the maps are not set up): return at once, uncounted. */
-static __always_inline bool emit_enter(struct emit_run *run, const __u32 probe)
+/* Finds the cell of (epoch slot, CPU, probe) and counts `seen` there. */
+static __always_inline bool emit_cell(struct emit_run *run, const __u32 probe)
 {
-	__u32 zero = 0, index;
-	struct ev_epoch *epoch;
-	void *inner;
+	__u32 index = EV_CELL_INDEX((__u32)(run->active->epoch & 1), run->cpu, emit_n_cpus, probe,
+				    EMIT_N_PROBES);
 
-	run->control = bpf_map_lookup_elem(&control, &zero);
-	if (!run->control || !run->control->gate)
-		return false;
-	inner = bpf_map_lookup_elem(&epochs, &zero);
-	if (!inner)
-		return false;
-	epoch = bpf_map_lookup_elem(inner, &zero);
-	if (!epoch)
-		return false;
-	run->epoch = epoch->epoch;
-	run->cpu = bpf_get_smp_processor_id();
 	run->probe = probe;
-	index = EV_CELL_INDEX((__u32)(run->epoch & 1), run->cpu, emit_n_cpus, probe, emit_n_probes);
 	run->cell = bpf_map_lookup_elem(&cells, &index);
 	if (!run->cell)
 		return false;
 	emit_count(run->cell, seen);
 	return true;
+}
+
+/* false: the gate is closed (or the maps are not set up): return at once, uncounted. */
+static __always_inline bool emit_enter(struct emit_run *run, const __u32 probe)
+{
+	__u32 zero = 0;
+	void *inner;
+
+	inner = bpf_map_lookup_elem(&epochs, &zero);
+	if (!inner)
+		return false;
+	run->active = bpf_map_lookup_elem(inner, &zero);
+	if (!run->active || !run->active->gate)
+		return false;
+	run->cpu = bpf_get_smp_processor_id();
+	return emit_cell(run, probe);
+}
+
+/* A second observation within one run: this probe's program learnt of an event of another probe. */
+static __always_inline bool emit_other(struct emit_run *run, struct emit_run *ret,
+				       const __u32 probe)
+{
+	ret->active = run->active;
+	ret->cpu = run->cpu;
+	return emit_cell(ret, probe);
 }
 
 static __always_inline void emit_not_selected(struct emit_run *run)
@@ -189,7 +201,7 @@ static __always_inline void emit_lost(struct emit_run *run, __u64 id, struct ev_
 	val->n = 1;
 	val->first_ns = now;
 	val->last_ns = now;
-	if (run->epoch & 1)
+	if (run->active->epoch & 1)
 		r = bpf_map_update_elem(&ledger1, &key, val, BPF_NOEXIST);
 	else
 		r = bpf_map_update_elem(&ledger0, &key, val, BPF_NOEXIST);
@@ -197,8 +209,8 @@ static __always_inline void emit_lost(struct emit_run *run, __u64 id, struct ev_
 		emit_count(cell, filed);
 		return;
 	}
-	old = run->epoch & 1 ? bpf_map_lookup_elem(&ledger1, &key)
-			     : bpf_map_lookup_elem(&ledger0, &key);
+	old = run->active->epoch & 1 ? bpf_map_lookup_elem(&ledger1, &key)
+				     : bpf_map_lookup_elem(&ledger0, &key);
 	if (old) {
 		__sync_fetch_and_add(&old->n, 1);
 		__sync_fetch_and_add(&old->bytes, val->bytes);
@@ -235,15 +247,24 @@ static __always_inline void *emit_ring(struct emit_run *run)
 /* size is a compile-time constant. A non-NULL result must reach emit_submit(). */
 #define emit_reserve(ring, size) ((ring) ? bpf_ringbuf_reserve((ring), (size), 0) : NULL)
 
+static __always_inline bool emit_wants_wakeup(struct emit_run *run, void *ring)
+{
+	struct ev_control *shared;
+	__u32 zero = 0;
+
+	if (run->cell->emitted & 63)
+		return false;
+	shared = bpf_map_lookup_elem(&control, &zero);
+	if (!shared || !shared->armed ||
+	    bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) <= emit_wake_bytes)
+		return false;
+	shared->armed = 0;
+	return true;
+}
+
 static __always_inline void emit_submit(struct emit_run *run, void *ring, void *record)
 {
-	__u64 flags = BPF_RB_NO_WAKEUP;
-
 	emit_count(run->cell, emitted);
-	if (!(run->cell->emitted & 63) && run->control->armed &&
-	    bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) > emit_wake_bytes) {
-		run->control->armed = 0;
-		flags = BPF_RB_FORCE_WAKEUP;
-	}
-	bpf_ringbuf_submit(record, flags);
+	bpf_ringbuf_submit(record,
+			   emit_wants_wakeup(run, ring) ? BPF_RB_FORCE_WAKEUP : BPF_RB_NO_WAKEUP);
 }

@@ -88,7 +88,8 @@ enum ev_block_state {
 	EV_BLOCK_PARTIAL = 1 << 5,     /* completed in more than one chunk */
 	EV_BLOCK_NOT_SELECTED =
 		1 << 6, /* in-flight map value only: the filter's decision, kept for life */
-	EV_BLOCK_ISSUED = 1 << 7, /* in-flight map value only: at the driver, else queued */
+	EV_BLOCK_ISSUED = 1 << 7,     /* in-flight map value only: at the driver, else queued */
+	EV_BLOCK_END_UNSEEN = 1 << 8, /* ledger only: no run saw the end, a later birth proved it */
 };
 
 /*
@@ -168,19 +169,23 @@ struct ev_ledger_val {
 	__s32 status;
 };
 
-/* Value of each inner map of the epoch map-in-map. slot = epoch & 1. */
+/*
+ * Value of each inner map of the epoch map-in-map: all that a program must see at one instant, so one
+ * look-up at entry reads it. Never changed once active: any change is a new inner map, and putting it in
+ * place waits for the programs that run under the old one. Counter and ledger slot = epoch & 1.
+ */
 struct ev_epoch {
 	__u64 epoch; /* from 1 */
+	__u64 gate;  /* 1 = observe; 0 = programs return at once, uncounted (attach is not whole) */
+	__u64 filter;	      /* enum ev_filter */
+	__u64 reap_before_ns; /* idle entries that ended before are being deleted: leave them alone */
 };
 
 /* One mmap'able control page shared with the consumer. */
 struct ev_control {
-	__u64 armed; /* 1 = the consumer sleeps and wants one wake-up */
-	__u64 gate; /* 1 = observe; 0 = programs return at once, uncounted (before attach is whole) */
-	__u64 filter;	  /* enum ev_filter */
+	__u64 armed;	  /* 1 = the consumer sleeps and wants one wake-up */
 	__u64 identities; /* entries that programs put into the in-flight map, less those reaped */
-	__u64 reap_before_ns; /* idle entries that ended before are about to be deleted: leave them alone */
-	__u64 pad[3];
+	__u64 pad[6];
 };
 
 enum ev_filter {

@@ -188,6 +188,20 @@ static int drop_others(int fd, const uint32_t *devs, size_t n)
 	return 0;
 }
 
+static int set_mode(struct probes *p, uint64_t mode)
+{
+	struct ev_epoch next;
+	int r = 0;
+
+	pthread_mutex_lock(&p->lock);
+	next = p->active;
+	next.filter = mode;
+	if (p->active.filter != mode)
+		r = probes_publish(p, &next);
+	pthread_mutex_unlock(&p->lock);
+	return r;
+}
+
 int probes_set_devices(struct probes *p, const struct iot_device_filter *f)
 {
 	int fd = bpf_map__fd(p->skel->maps.devices), r = 0;
@@ -213,6 +227,8 @@ int probes_set_devices(struct probes *p, const struct iot_device_filter *f)
 		if (r < 0)
 			return r;
 	}
-	__atomic_store_n(&p->control->filter, mode, __ATOMIC_RELEASE);
+	r = set_mode(p, mode);
+	if (r < 0)
+		return r;
 	return drop_others(fd, devs, n);
 }

@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <pthread.h>
+
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
@@ -17,7 +19,6 @@
 struct block_bpf;
 
 #define PROBES_N_ROWS 9
-#define PROBES_CONTROL_BYTES 4096
 
 /* Tracepoints whose presence or shape differs between kernels. */
 enum probes_shape {
@@ -58,6 +59,8 @@ struct probes {
 	struct probes_ring rings[IOT_MAX_RINGS];
 	uint64_t ring_size_bytes;
 	struct ev_control *control;
+	pthread_mutex_t lock;	/* of active: flips come from another thread than the rest */
+	struct ev_epoch active; /* what the programs see; probes_publish() changes it */
 	struct ev_cell *cells;
 	size_t cells_bytes;
 	uint32_t in_flight_entries;
@@ -70,6 +73,9 @@ int probes_maps_size(struct probes *p, const struct iot_stream_config *stream,
 		     struct iot_error *err) IOT_MUST_CHECK;
 int probes_maps_fill(struct probes *p, struct iot_error *err) IOT_MUST_CHECK;
 void probes_maps_done(struct probes *p);
+
+/* Puts next in place of p->active and returns when no program runs under the old one. Lock held. */
+int probes_publish(struct probes *p, const struct ev_epoch *next) IOT_MUST_CHECK;
 
 /* Requests that the present devices can have in flight, with margin for devices to come. */
 uint32_t probes_count_requests(void);

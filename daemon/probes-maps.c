@@ -351,37 +351,55 @@ static int reap(struct probes *p, uint64_t before_ns)
 	return r;
 }
 
-int probes_flip(struct probes *p, uint64_t epoch)
+int probes_publish(struct probes *p, const struct ev_epoch *next)
 {
-	struct ev_epoch value = {.epoch = epoch};
 	_cleanup_close_ int inner = -EBADF;
-	uint64_t before_ns = 0;
 	uint32_t zero = 0;
-	int r, q;
+	int r;
 
-	inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "iotraced_epoch", sizeof(zero), sizeof(value), 1,
+	inner = bpf_map_create(BPF_MAP_TYPE_ARRAY, "iotraced_epoch", sizeof(zero), sizeof(*next), 1,
 			       NULL);
 	if (inner < 0)
 		return inner;
-	r = bpf_map_update_elem(inner, &zero, &value, BPF_ANY);
+	r = bpf_map_update_elem(inner, &zero, next, BPF_ANY);
 	if (r < 0)
 		return r;
-	/* The wait below is also the one that reaping needs, so a crowded map is reaped here. */
-	if (__atomic_load_n(&p->control->identities, __ATOMIC_RELAXED) >
-	    p->in_flight_entries / 4 * 3) {
-		before_ns = now_ns();
-		before_ns -= IOT_MIN(before_ns, REAP_IDLE_NS);
-		__atomic_store_n(&p->control->reap_before_ns, before_ns, __ATOMIC_RELEASE);
-	}
-	/* Returns when all programs that run under the old epoch have ended. */
+	/* From user space, the update of a map of maps waits for running programs (1ae80cf31938, 5.0). */
 	r = bpf_map_update_elem(bpf_map__fd(p->skel->maps.epochs), &zero, &inner, BPF_ANY);
-	if (before_ns) {
-		q = r < 0 ? 0 : reap(p, before_ns);
-		__atomic_store_n(&p->control->reap_before_ns, 0, __ATOMIC_RELEASE);
-		if (q < 0)
-			return q;
-	}
-	return r < 0 ? r : 0;
+	if (r < 0)
+		return r;
+	p->active = *next;
+	return 0;
+}
+
+static int flip_locked(struct probes *p, uint64_t epoch)
+{
+	struct ev_epoch next = p->active;
+	uint64_t now = now_ns();
+	int r, q;
+
+	next.epoch = epoch;
+	/* The wait for the flip is also the one that reaping needs, so a crowded map is reaped here. */
+	if (__atomic_load_n(&p->control->identities, __ATOMIC_RELAXED) >
+	    p->in_flight_entries / 4 * 3)
+		next.reap_before_ns = now - IOT_MIN(now, REAP_IDLE_NS);
+	r = probes_publish(p, &next);
+	if (r < 0 || !next.reap_before_ns)
+		return r;
+	r = reap(p, next.reap_before_ns);
+	next.reap_before_ns = 0;
+	q = probes_publish(p, &next);
+	return r < 0 ? r : q;
+}
+
+int probes_flip(struct probes *p, uint64_t epoch)
+{
+	int r;
+
+	pthread_mutex_lock(&p->lock);
+	r = flip_locked(p, epoch);
+	pthread_mutex_unlock(&p->lock);
+	return r;
 }
 
 static int ledger_fd(struct probes *p, unsigned int slot)

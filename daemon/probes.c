@@ -323,6 +323,7 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return iot_error_set(err, -ENOMEM, "out of memory");
+	pthread_mutex_init(&p->lock, NULL);
 	for (unsigned int i = 0; i < IOT_MAX_RINGS; i++)
 		p->rings[i].fd = -EBADF;
 	print_before = libbpf_set_print(opts->print_libbpf ? print_all : keep_complaint);
@@ -350,21 +351,34 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 
 int probes_gate(struct probes *p, bool open, uint64_t *ret_ns)
 {
+	struct ev_epoch next;
 	struct timespec ts;
 	uint64_t now;
+	int r;
 
 	if (clock_gettime(CLOCK_MONOTONIC, &ts) < 0)
 		return -errno;
 	now = (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+	pthread_mutex_lock(&p->lock);
+	next = p->active;
+	next.gate = open;
+	r = probes_publish(p, &next);
+	pthread_mutex_unlock(&p->lock);
+	if (r < 0)
+		return r;
+	/*
+	 * The gate opens somewhere within the publication. Claiming too little is safe: open from its end,
+	 * closed from its beginning.
+	 */
+	if (open && clock_gettime(CLOCK_MONOTONIC, &ts) == 0)
+		now = (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 	for (size_t i = 0; i < PROBES_N_ROWS; i++) {
 		if (p->table[i].state != IOT_ATTACH_ATTACHED)
 			continue;
 		if (open && !p->table[i].from_ns)
 			p->table[i].from_ns = now;
-		else if (!open)
-			p->table[i].to_ns = now;
+		p->table[i].to_ns = open ? 0 : now;
 	}
-	__atomic_store_n(&p->control->gate, open, __ATOMIC_SEQ_CST);
 	*ret_ns = now;
 	return 0;
 }
@@ -384,6 +398,7 @@ struct probes *probes_close(struct probes *p)
 	probes_detach(p);
 	probes_maps_done(p);
 	block_bpf__destroy(p->skel);
+	pthread_mutex_destroy(&p->lock);
 	free(p);
 	return NULL;
 }

@@ -91,7 +91,13 @@ watch() {
 	assert_num "$name-not-empty" "$(($(field records) + $(field lost)))" -gt 100
 }
 
+# What a full ring lost. Ends that no run saw (this kernel runs no tracing program now and then, for a whole
+# softirq) are filed too and part of all sums, but they are the kernel's doing and may happen at any time.
+lost() { echo $(($(field lost) - $(field unseen))); }
+
+# Of a loss nobody knows the merges.
 merges() {
+	[ "$(field lost)" = 0 ] || return 0
 	for group in reads writes discards; do
 		assert_eq "$1-${group}_merges" "$(diskstats_delta "$before" "$after" "${group%s}_merges")" \
 			"$(field "${group}_merges")"
@@ -103,20 +109,20 @@ hook_of() { sed -n "s/^probe [0-9]* $1 hook=\([^ ]*\) state=attached.*/\1/p" "$d
 watch direct
 merges direct
 assert_eq direct-hook tp_btf "$(hook_of block_rq_complete)"
-assert_eq direct-lost 0 "$(field lost)"
+assert_eq direct-lost 0 "$(lost)"
 assert_eq direct-begun 0 "$(field no_start)"
 
 watch fallback --fallback
 merges fallback
 assert_eq fallback-hook raw_tp "$(hook_of block_rq_complete)"
-assert_eq fallback-lost 0 "$(field lost)"
+assert_eq fallback-lost 0 "$(lost)"
 
 watch two-rings --ring-cpus 1
-assert_eq two-rings-lost 0 "$(field lost)"
+assert_eq two-rings-lost 0 "$(lost)"
 
 watch epochs --flip-ms 20
 merges epochs
-assert_eq epochs-lost 0 "$(field lost)"
+assert_eq epochs-lost 0 "$(lost)"
 assert_num epochs-several "$(sed -n 's/^records=.* epochs=\([0-9]*\) .*/\1/p' "$dir/out")" -ge 5
 
 # Nobody reads a ring of 16 KiB: nearly all is lost, and all of it is filed.

@@ -37,8 +37,8 @@ static const char *const group_names[] = {"reads", "writes", "discards", "flushe
 struct device {
 	uint32_t dev;
 	uint64_t ios[N_GROUPS], sectors[N_GROUPS], merges[N_GROUPS];
-	uint64_t n_records, n_lost, n_errors, n_requeued, n_not_stat, n_no_start, swap_in_bytes,
-		swap_out_bytes;
+	uint64_t n_records, n_lost, n_unseen, n_errors, n_requeued, n_not_stat, n_no_start,
+		swap_in_bytes, swap_out_bytes;
 	uint64_t submitter[4];
 };
 
@@ -209,6 +209,8 @@ static void close_epoch(struct probes *p, uint64_t epoch)
 	for (size_t i = 0; i < n; i++) {
 		filed_ledger += vals[i].n;
 		device_of(vals[i].dev)->n_lost += vals[i].n;
+		if (vals[i].state & EV_BLOCK_END_UNSEEN)
+			device_of(vals[i].dev)->n_unseen += vals[i].n;
 		count(probes_kernel(p), vals[i].dev, vals[i].cmd_flags, vals[i].state,
 		      vals[i].bytes, 0, vals[i].n);
 	}
@@ -256,15 +258,17 @@ static void report(struct probes *p)
 			       (unsigned long long)d->ios[g], group_names[g],
 			       (unsigned long long)d->sectors[g], group_names[g],
 			       (unsigned long long)d->merges[g]);
-		printf(" records=%llu lost=%llu errors=%llu requeued=%llu not_stat=%llu "
+		printf(" records=%llu lost=%llu unseen=%llu errors=%llu requeued=%llu "
+		       "not_stat=%llu "
 		       "no_start=%llu "
 		       "submitters=%llu/%llu/%llu/%llu swap_in=%llu swap_out=%llu\n",
 		       (unsigned long long)d->n_records, (unsigned long long)d->n_lost,
-		       (unsigned long long)d->n_errors, (unsigned long long)d->n_requeued,
-		       (unsigned long long)d->n_not_stat, (unsigned long long)d->n_no_start,
-		       (unsigned long long)d->submitter[0], (unsigned long long)d->submitter[1],
-		       (unsigned long long)d->submitter[2], (unsigned long long)d->submitter[3],
-		       (unsigned long long)d->swap_in_bytes, (unsigned long long)d->swap_out_bytes);
+		       (unsigned long long)d->n_unseen, (unsigned long long)d->n_errors,
+		       (unsigned long long)d->n_requeued, (unsigned long long)d->n_not_stat,
+		       (unsigned long long)d->n_no_start, (unsigned long long)d->submitter[0],
+		       (unsigned long long)d->submitter[1], (unsigned long long)d->submitter[2],
+		       (unsigned long long)d->submitter[3], (unsigned long long)d->swap_in_bytes,
+		       (unsigned long long)d->swap_out_bytes);
 	}
 	printf("memory maps=%llu rings=%llu identities=%llu\n",
 	       (unsigned long long)memory.maps_bytes, (unsigned long long)memory.rings_bytes,
