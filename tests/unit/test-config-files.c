@@ -109,7 +109,8 @@ static void test_bad_files(void **state)
 	assert_int_equal(config_load_from("/dev/zero", true, NULL, &c, &err), -EFBIG);
 	assert_int_equal(config_load_from("/dev/null", true, NULL, &c, &err), 0);
 	iot_config_free(c);
-	assert_int_equal(sizeof(sun.sun_path) - 1, config_key_find("socket")->max);
+	/* One byte less than fits: it is made under a temporary name one longer. */
+	assert_int_equal(sizeof(sun.sun_path) - 2, config_key_find("socket")->max);
 	free(big);
 }
 
