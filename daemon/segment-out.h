@@ -25,8 +25,7 @@ struct segment_out {
 	struct iot_batch *batch; /* allocated once per parity */
 	uint64_t seq;
 	uint64_t opened_ns;
-	uint64_t
-		begin_ns; /* when the batch got its first record, as noted by the caller; 0 = empty */
+	uint64_t begin_ns; /* the batch got its first record, as noted by the caller; 0 = empty */
 	uint32_t n_rings;
 	uint64_t p0[IOT_MAX_RINGS];
 	uint64_t first[IOT_MAX_RINGS];

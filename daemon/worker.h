@@ -31,18 +31,18 @@ struct worker_options {
 struct worker_status {
 	uint64_t epoch;
 	uint64_t segment_seq;
-	char segment_name[128];	   /* the open one */
+	char segment_name[128]; /* the open one */
 	uint64_t segment_bytes;
 	uint64_t segment_records;
-	uint64_t segment_open_ns;  /* CLOCK_MONOTONIC */
-	uint64_t records;	   /* written since start */
+	uint64_t segment_open_ns; /* CLOCK_MONOTONIC */
+	uint64_t records;	  /* written since start */
 	uint64_t bytes_written;
 	uint64_t segments_sealed;
-	uint64_t seen;		   /* sums over probes and both epoch slots and all sealed epochs */
+	uint64_t seen; /* sums over probes and both epoch slots and all sealed epochs */
 	uint64_t emitted;
 	uint64_t lost_filed;
 	uint64_t lost_unattributed;
-	uint64_t missed;	   /* IOT_COUNT_UNKNOWN if any attached probe cannot count */
+	uint64_t missed; /* IOT_COUNT_UNKNOWN if any attached probe cannot count */
 	uint64_t decode_failed;
 	uint64_t output_failed;
 	uint64_t identity_full;
@@ -50,18 +50,20 @@ struct worker_status {
 	uint64_t ring_used_bytes;  /* now, all rings */
 	uint64_t ring_high_bytes;  /* most seen in one ring */
 	uint64_t swap_out_bytes, swap_in_bytes;
-	uint64_t progress;	   /* grows while the worker is alive: for the watchdog */
-	uint64_t last_record_ns;   /* complete_ns of the newest record written */
-	int last_error;		   /* negative errno of the last failed write, 0 = none since success */
-	char verdict[24];	   /* capture so far: "complete", "lost", "unknown" */
+	uint64_t progress;	 /* grows while the worker is alive: for the watchdog */
+	uint64_t last_record_ns; /* complete_ns of the newest record written */
+	int last_error;	  /* negative errno of the last failed write, 0 = none since success */
+	char verdict[24]; /* capture so far: "complete", "lost", "unknown" */
 };
 
 /* Opens the gate (its time goes into every header), then the first segment, and starts the threads;
  * on return collection runs. On error the gate is closed again. */
-int worker_start(const struct worker_options *opts, struct worker **ret, struct iot_error *err) IOT_MUST_CHECK;
+int worker_start(const struct worker_options *opts, struct worker **ret,
+		 struct iot_error *err) IOT_MUST_CHECK;
 void worker_status(struct worker *w, struct worker_status *ret);
 /* Commands: return when done or -ETIMEDOUT. reason tells the footer why. */
-int worker_rotate(struct worker *w, enum iot_seal_reason reason, char *ret_name, size_t size) IOT_MUST_CHECK;
+int worker_rotate(struct worker *w, enum iot_seal_reason reason, char *ret_name,
+		  size_t size) IOT_MUST_CHECK;
 int worker_flush(struct worker *w) IOT_MUST_CHECK; /* everything produced so far is in the file */
 /* Takes new sizes and ages; ring and map sizes need a new start. */
 void worker_reconfigure(struct worker *w, const struct iot_stream_config *c);

@@ -21,17 +21,17 @@ struct iot_segment_info {
 	uint8_t capture_id[16];
 	char host[65];
 	char kernel[65];
-	char selection[256];	  /* human-readable device filter; "all" */
-	uint8_t stream;		  /* enum iot_stream */
-	uint8_t swap_out;	  /* enum iot_swap_ability */
+	char selection[256]; /* human-readable device filter; "all" */
+	uint8_t stream;	     /* enum iot_stream */
+	uint8_t swap_out;    /* enum iot_swap_ability */
 	uint8_t swap_in;
 	uint32_t n_rings;
-	uint32_t n_cpus;	  /* possible CPUs */
+	uint32_t n_cpus; /* possible CPUs */
 	uint64_t epoch;
-	uint64_t seq;		  /* order within the capture, from 1 */
+	uint64_t seq;		   /* order within the capture, from 1 */
 	uint64_t prev_footer_hash; /* 0: not known yet, see iot_footer.prev_footer_hash */
-	uint64_t attach_ns;	  /* the capture's gate opened, CLOCK_MONOTONIC */
-	struct iot_clocks clocks; /* at creation */
+	uint64_t attach_ns;	   /* the capture's gate opened, CLOCK_MONOTONIC */
+	struct iot_clocks clocks;  /* at creation */
 	struct iot_probe *probes;
 	size_t n_probes;
 	struct iot_names devices; /* known when the segment was opened */
@@ -40,14 +40,14 @@ void iot_segment_info_done(struct iot_segment_info *info);
 
 /* What the footer says beyond the blocks; filled by the daemon after the epoch's barrier. */
 struct iot_footer {
-	uint8_t reason;		  /* enum iot_seal_reason */
+	uint8_t reason; /* enum iot_seal_reason */
 	/* xxh64 of the previous segment's footer bytes; 0 = first. In the footer, not the header: a
 	 * segment is opened before the epoch flips, hence before its predecessor has a footer. */
 	uint64_t prev_footer_hash;
 	struct iot_clocks clocks; /* at seal */
 	uint64_t epoch_first_ns;  /* the epoch's window: flip in .. flip out, CLOCK_MONOTONIC */
 	uint64_t epoch_last_ns;
-	struct iot_books *books;  /* per (probe, cpu) with any count, plus the user-space rows */
+	struct iot_books *books; /* per (probe, cpu) with any count, plus the user-space rows */
 	size_t n_books;
 	struct iot_window *windows;
 	size_t n_windows;
@@ -59,7 +59,7 @@ struct iot_footer {
 	size_t n_probes;
 	struct iot_names devices; /* every device named by a record of this segment */
 	struct iot_names cgroups;
-	char note[256];		  /* free text: why recovered, what was cut; "" */
+	char note[256]; /* free text: why recovered, what was cut; "" */
 };
 void iot_footer_done(struct iot_footer *f);
 
@@ -86,15 +86,16 @@ int iot_writer_put(struct iot_writer *w, const struct iot_batch *b, const struct
  * frames, info->size bytes): for recovery. Same promise as iot_writer_put. Its seq stays what it
  * was, so that a block cut from the middle remains visible; it must be larger than the last one's.
  */
-int iot_writer_copy(struct iot_writer *w, const struct iot_block_info *info, const void *block) IOT_MUST_CHECK;
+int iot_writer_copy(struct iot_writer *w, const struct iot_block_info *info,
+		    const void *block) IOT_MUST_CHECK;
 
 /* Writes open requests, ledger, footer and trailer. On error the file ends at its last block. */
 int iot_writer_seal(struct iot_writer *w, const struct iot_footer *f) IOT_MUST_CHECK;
 
 int iot_writer_fd(const struct iot_writer *w);
-uint64_t iot_writer_bytes(const struct iot_writer *w);	 /* file size so far */
-uint64_t iot_writer_records(const struct iot_writer *w); /* requests written */
-uint64_t iot_writer_raw_bytes(const struct iot_writer *w); /* column bytes before LZ4 */
+uint64_t iot_writer_bytes(const struct iot_writer *w);	     /* file size so far */
+uint64_t iot_writer_records(const struct iot_writer *w);     /* requests written */
+uint64_t iot_writer_raw_bytes(const struct iot_writer *w);   /* column bytes before LZ4 */
 uint64_t iot_writer_footer_hash(const struct iot_writer *w); /* valid after seal */
 
 static inline void iot_writer_closep(struct iot_writer **w)

@@ -28,7 +28,7 @@ struct ctl {
 	const char *socket;
 	bool json;
 	bool no_pager;
-	enum ctl_color color; /* NO_COLOR honoured by ctl_color_enabled() */
+	enum ctl_color color;	  /* NO_COLOR honoured by ctl_color_enabled() */
 	struct iot_filter filter; /* --since --until --dev --op --swap --pid --comm --min-latency */
 	const char *format;	  /* export --format */
 	const char *output;	  /* --output */
@@ -37,8 +37,8 @@ struct ctl {
 
 struct ctl_verb {
 	const char *name;
-	const char *args;    /* usage: "[PATH...]" */
-	const char *summary; /* one line for --help */
+	const char *args;				  /* usage: "[PATH...]" */
+	const char *summary;				  /* one line for --help */
 	int (*run)(struct ctl *c, int argc, char **argv); /* argv[0] = verb */
 };
 
