@@ -17,8 +17,8 @@
 
 /* Device numbers on disk and in memory: major << 20 | minor, as the kernel's dev_t. */
 #define IOT_DEV_MAJOR(d) ((uint32_t)(d) >> 20)
-#define IOT_DEV_MINOR(d) ((uint32_t)(d) & 0xfffffU)
-#define IOT_DEV(ma, mi) ((uint32_t)(ma) << 20 | ((uint32_t)(mi) & 0xfffffU))
+#define IOT_DEV_MINOR(d) (0xfffffU & (uint32_t)(d))
+#define IOT_DEV(ma, mi) ((uint32_t)(ma) << 20 | (0xfffffU & (uint32_t)(mi)))
 
 enum iot_stream {
 	IOT_STREAM_BLOCK = 1,
@@ -63,10 +63,10 @@ enum iot_flag {
 	IOT_FLAG_FAILFAST = 1U << 15,
 	IOT_FLAG_CGROUP_PUNT = 1U << 16,
 	/* Facts about the record itself, from 1 << 24 on. */
-	IOT_FLAG_FLUSH_SEQ = 1U << 24,	  /* step of a flush sequence */
-	IOT_FLAG_NO_START = 1U << 25,	  /* its beginning was not observed (before attach, map full) */
-	IOT_FLAG_NO_STAT = 1U << 26,	  /* the kernel does not count it in diskstats */
-	IOT_FLAG_PARTIAL = 1U << 27,	  /* completed in several chunks */
+	IOT_FLAG_FLUSH_SEQ = 1U << 24, /* step of a flush sequence */
+	IOT_FLAG_NO_START = 1U << 25, /* its beginning was not observed (before attach, map full) */
+	IOT_FLAG_NO_STAT = 1U << 26,  /* the kernel does not count it in diskstats */
+	IOT_FLAG_PARTIAL = 1U << 27,  /* completed in several chunks */
 };
 
 enum iot_swap {
@@ -110,12 +110,12 @@ struct iot_request {
 	uint16_t merges;
 	uint16_t segments;
 	uint16_t hwq;
-	uint8_t op;	   /* enum iot_op */
-	uint8_t swap;	   /* enum iot_swap */
-	uint8_t swap_rule; /* 0 none, 1 flag, 2 page, 3 partition */
-	uint8_t origin;	   /* reserved, 0 = null */
-	uint8_t submitter; /* enum iot_submitter */
-	uint8_t ring;	   /* ring it was read from, for the readers' merge */
+	uint8_t op;		 /* enum iot_op */
+	uint8_t swap;		 /* enum iot_swap */
+	uint8_t swap_rule;	 /* 0 none, 1 flag, 2 page, 3 partition */
+	uint8_t origin;		 /* reserved, 0 = null */
+	uint8_t submitter;	 /* enum iot_submitter */
+	uint8_t ring;		 /* ring it was read from, for the readers' merge */
 	char comm[IOT_COMM_LEN]; /* NUL padded, not necessarily terminated */
 };
 
@@ -185,8 +185,8 @@ struct iot_books {
 
 enum iot_attach {
 	IOT_ATTACH_ATTACHED = 1,
-	IOT_ATTACH_ABSENT = 2,	 /* this kernel has no such hook */
-	IOT_ATTACH_REFUSED = 3,	 /* the kernel said no: errno */
+	IOT_ATTACH_ABSENT = 2,	   /* this kernel has no such hook */
+	IOT_ATTACH_REFUSED = 3,	   /* the kernel said no: errno */
 	IOT_ATTACH_NOT_NEEDED = 4, /* another hook serves */
 };
 
@@ -199,14 +199,14 @@ enum iot_miss_counting {
 /* One row of the probe table. Strings are owned by the holder of the table. */
 struct iot_probe {
 	uint16_t id;
-	uint8_t state;	     /* enum iot_attach */
-	uint8_t miss;	     /* enum iot_miss_counting */
-	int32_t error;	     /* negative errno if refused */
-	uint64_t from_ns;    /* attached from .. to, CLOCK_MONOTONIC; 0 = still */
+	uint8_t state;	  /* enum iot_attach */
+	uint8_t miss;	  /* enum iot_miss_counting */
+	int32_t error;	  /* negative errno if refused */
+	uint64_t from_ns; /* attached from .. to, CLOCK_MONOTONIC; 0 = still */
 	uint64_t to_ns;
-	char name[48];	     /* "block_rq_complete" */
-	char hook[16];	     /* "tp_btf", "raw_tp", "fentry", "kprobe" */
-	char detail[96];     /* why not, or "" */
+	char name[48];	 /* "block_rq_complete" */
+	char hook[16];	 /* "tp_btf", "raw_tp", "fentry", "kprobe" */
+	char detail[96]; /* why not, or "" */
 };
 
 /* Clocks read together: readers turn monotonic times into wall time with these. */
@@ -256,9 +256,9 @@ void iot_names_done(struct iot_names *names);
 int iot_names_add(struct iot_names *names, uint64_t key, const char *name) IOT_MUST_CHECK;
 const char *iot_names_find(const struct iot_names *names, uint64_t key);
 
-const char *iot_op_name(unsigned int op);		/* "read", ...; never NULL */
-int iot_op_from_name(const char *name);			/* enum iot_op or -EINVAL */
-const char *iot_flag_name(unsigned int bit);		/* bit number -> "sync" or NULL */
+const char *iot_op_name(unsigned int op);    /* "read", ...; never NULL */
+int iot_op_from_name(const char *name);	     /* enum iot_op or -EINVAL */
+const char *iot_flag_name(unsigned int bit); /* bit number -> "sync" or NULL */
 const char *iot_seal_reason_name(unsigned int reason);
 const char *iot_attach_name(unsigned int state);
 const char *iot_miss_name(unsigned int miss);
