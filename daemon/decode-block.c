@@ -170,7 +170,8 @@ void decode_block_loss(struct decode_block *d, const struct ev_ledger_key *key,
 		.flags = o->flags | d->state_flags[val->state & 0xff],
 		.probe = (uint16_t)key->probe,
 		.op = o->op,
-		.cause = IOT_LOSS_RESERVE_FAILED,
+		.cause = val->state & EV_BLOCK_END_UNSEEN ? IOT_LOSS_UNSEEN
+							  : IOT_LOSS_RESERVE_FAILED,
 	};
 }
 

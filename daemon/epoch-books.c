@@ -92,7 +92,7 @@ static void add_losses(const struct iot_footer *f, struct sums *sums, uint64_t *
 
 		if (l->probe >= EPOCH_N_PROBES)
 			(*n_bad)++;
-		else if (l->cause == IOT_LOSS_RESERVE_FAILED)
+		else if (l->cause == IOT_LOSS_RESERVE_FAILED || l->cause == IOT_LOSS_UNSEEN)
 			sums[l->probe].ledger_filed += l->n;
 		else
 			sums[l->probe].ledger_user += l->n;

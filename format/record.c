@@ -115,6 +115,7 @@ const char *iot_loss_cause_name(unsigned int cause)
 		[IOT_LOSS_DECODE_FAILED] = "decode-failed",
 		[IOT_LOSS_ENRICH_FAILED] = "enrich-failed",
 		[IOT_LOSS_OUTPUT_FAILED] = "output-failed",
+		[IOT_LOSS_UNSEEN] = "unseen",
 	};
 
 	return name_of(names, IOT_ARRAY_SIZE(names), cause);

@@ -124,6 +124,7 @@ enum iot_loss_cause {
 	IOT_LOSS_DECODE_FAILED = 2,
 	IOT_LOSS_ENRICH_FAILED = 3,
 	IOT_LOSS_OUTPUT_FAILED = 4,
+	IOT_LOSS_UNSEEN = 5, /* no run of the probe saw it; a later observation proves it */
 };
 
 /* One ledger entry: n observations of object id at probe are missing. */

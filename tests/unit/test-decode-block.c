@@ -245,6 +245,10 @@ static void test_losses(void **state)
 	assert_int_equal(l.flags, IOT_FLAG_SYNC | IOT_FLAG_NO_STAT | IOT_FLAG_NO_START);
 	assert_int_equal(l.probe, EV_PROBE_BLOCK_COMPLETE);
 	assert_int_equal(l.cause, IOT_LOSS_RESERVE_FAILED);
+	val.state |= EV_BLOCK_END_UNSEEN;
+	decode_block_loss(&decoder, &key, &val, &l);
+	assert_int_equal(l.cause, IOT_LOSS_UNSEEN);
+	assert_int_equal(l.flags, IOT_FLAG_SYNC | IOT_FLAG_NO_STAT | IOT_FLAG_NO_START);
 
 	assert_int_equal(decode_block_record(&decoder, &e, sizeof(e), &r, &h), 0);
 	decode_block_user_loss(&h, &r, IOT_LOSS_OUTPUT_FAILED, 1, 2, &l);
