@@ -80,8 +80,10 @@ static struct iot_window *newest_like(struct epoch *e, const struct iot_window *
 
 int epoch_add_window(struct epoch *e, const struct iot_window *w, uint32_t *last)
 {
-	struct iot_window *like = newest_like(e, w, last);
+	struct iot_window *like;
 
+	assert(e);
+	like = newest_like(e, w, last);
 	assert(!like || same_place(like, w));
 	if (like && (w->t0_ns <= like->t1_ns || e->n_windows >= EPOCH_MAX_WINDOWS)) {
 		join(like, w);

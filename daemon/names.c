@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* names.c - see names.h. */
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -48,7 +49,10 @@ static const char *cache_find(const struct cache *c, uint64_t key)
 {
 	size_t i = lower_bound(c, key);
 
-	return i < c->n && c->keys[i] == key ? c->names[i] : NULL;
+	if (i >= c->n || c->keys[i] != key)
+		return NULL;
+	assert(c->names[i]); /* a key is never without its name */
+	return c->names[i];
 }
 
 /* Losing a name for want of memory costs a name. */
