@@ -60,7 +60,7 @@ static int highest_cpu(const char *path, unsigned int *ret)
 int probes_maps_size(struct probes *p, const struct iot_stream_config *stream,
 		     struct iot_error *err)
 {
-	unsigned int possible, online, ring_cpus = IOT_MAX(stream->ring_cpus, 1U);
+	unsigned int possible = 0, online = 0, ring_cpus = IOT_MAX(stream->ring_cpus, 1U);
 	struct block_bpf *skel = p->skel;
 	uint32_t n_notes;
 	int r;
@@ -502,7 +502,7 @@ int probes_memory(struct probes *p, struct probes_memory *ret)
 {
 	struct probes_memory m = {0};
 	struct bpf_map *map;
-	uint64_t bytes;
+	uint64_t bytes = 0;
 	int r;
 
 	bpf_object__for_each_map(map, p->skel->obj)
