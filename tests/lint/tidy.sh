@@ -18,7 +18,7 @@ stamps=${B:-build}/lint
 # Line markers are dropped: they hold no text.
 key=$({
 	clang-tidy --version
-	cat .clang-tidy
+	cat .clang-tidy tests/.clang-tidy
 	printf '%s\n' "${flags[@]}" "$file"
 	${CC:-cc} -E -C -P "${flags[@]}" "$file"
 } 2>/dev/null | sha256sum) && key=${key%% *} || key=

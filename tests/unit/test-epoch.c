@@ -113,8 +113,8 @@ static void test_windows_sum_exactly(void **state)
 	assert_true(e->n_windows <= EPOCH_MAX_WINDOWS + (size_t)N_CPUS * EPOCH_N_PROBES);
 	assert_true(e->n_windows > 500);
 	for (uint32_t cpu = 0; cpu < N_CPUS; cpu++)
-		for (uint16_t p = 0; p < EPOCH_N_PROBES; p++)
-			assert_int_equal(sum_windows(e, IOT_WINDOW_UNATTRIBUTED, p, cpu),
+		for (uint32_t p = 0; p < EPOCH_N_PROBES; p++)
+			assert_int_equal(sum_windows(e, IOT_WINDOW_UNATTRIBUTED, (uint16_t)p, cpu),
 					 cell(cpu, p)->unattributed);
 	epoch_free(e);
 }
