@@ -377,7 +377,8 @@ int probes_gate(struct probes *p, bool open, uint64_t *ret_ns)
 			continue;
 		if (open && !p->table[i].from_ns)
 			p->table[i].from_ns = now;
-		p->table[i].to_ns = open ? 0 : now;
+		/* The worker looks at it whenever an epoch begins or ends. */
+		__atomic_store_n(&p->table[i].to_ns, open ? 0 : now, __ATOMIC_RELAXED);
 	}
 	*ret_ns = now;
 	return 0;

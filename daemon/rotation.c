@@ -37,6 +37,20 @@ void rotation_done(struct rotation *r)
 	*r = (struct rotation){};
 }
 
+uint64_t rotation_observed_ns(struct probes *p, uint64_t now_ns)
+{
+	size_t n;
+	const struct iot_probe *table = probes_table(p, &n);
+
+	for (size_t i = 0; i < n; i++) {
+		uint64_t to_ns = __atomic_load_n(&table[i].to_ns, __ATOMIC_RELAXED);
+
+		if (table[i].state == IOT_ATTACH_ATTACHED && to_ns)
+			now_ns = IOT_MIN(now_ns, to_ns);
+	}
+	return now_ns;
+}
+
 int rotation_open(struct rotation_context *ctx, uint64_t epoch, uint64_t seq, uint64_t first_ns,
 		  struct epoch **ret_books, struct iot_writer **ret_writer)
 {
@@ -84,7 +98,8 @@ int rotation_begin(void *arg)
 	int q;
 
 	if (!r->final && !r->ready) {
-		q = rotation_open(ctx, r->epoch + 1, r->next_seq, clock_now_ns(), &r->next_books,
+		q = rotation_open(ctx, r->epoch + 1, r->next_seq,
+				  rotation_observed_ns(ctx->probes, clock_now_ns()), &r->next_books,
 				  &r->next_writer);
 		if (q < 0)
 			return q;

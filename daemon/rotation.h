@@ -77,6 +77,11 @@ void rotation_done(struct rotation *r);
 int rotation_begin(void *arg) IOT_MUST_CHECK;
 int rotation_end(void *arg) IOT_MUST_CHECK;
 
+/*
+ * now_ns, but no later than the gate's closing: the record answers for no longer than the programs
+ * observed, and an epoch begun after that covers no time instead of time that nobody watched.
+ */
+uint64_t rotation_observed_ns(struct probes *p, uint64_t now_ns);
 /* Opens the file and the books of an epoch. */
 int rotation_open(struct rotation_context *ctx, uint64_t epoch, uint64_t seq, uint64_t first_ns,
 		  struct epoch **ret_books, struct iot_writer **ret_writer) IOT_MUST_CHECK;

@@ -99,18 +99,6 @@ static void steady(struct worker *w, uint64_t now_ns)
 	start(w, false);
 }
 
-/* The record answers for no longer than the programs observed: up to the closing of the gate. */
-static uint64_t closed_ns(const struct worker *w, uint64_t now_ns)
-{
-	size_t n;
-	const struct iot_probe *table = probes_table(w->probes, &n);
-
-	for (size_t i = 0; i < n; i++)
-		if (table[i].state == IOT_ATTACH_ATTACHED && table[i].to_ns)
-			now_ns = IOT_MIN(now_ns, table[i].to_ns);
-	return now_ns;
-}
-
 /* The flip is over: E's counters are final, and every record of E lies before these positions. */
 static int flipped(struct worker *w)
 {
@@ -122,7 +110,7 @@ static int flipped(struct worker *w)
 	if (r < 0)
 		return r;
 	worker_rotate_pick_up(w);
-	old->books->last_ns = closed_ns(w, clock_now_ns());
+	old->books->last_ns = rotation_observed_ns(w->probes, clock_now_ns());
 	(void)drain_refresh(&w->drain);
 	for (uint32_t i = 0; i < w->drain.n_rings; i++)
 		w->flip_pos[i] = w->drain.rings[i].limit;

@@ -33,8 +33,8 @@ loop_done() {
 	loop_file=
 }
 
-# unseen_in CSV-EXPORT	ids given at a request's start that no record carries. Kernels were seen that now and
-# then run no program of any tracer on the completions of one interrupt (see tests/live/test-exact.sh).
+# unseen_in CSV-EXPORT	ids given at a request's start that no record carries. Some kernels run no
+# BPF program while init is the current task (see tests/live/test-exact.sh).
 unseen_in() {
 	tail -n +2 "$1" | awk -F, '
 		{ cpu = $1 % 8192; n[cpu]++; if (!(cpu in min) || $1 < min[cpu]) min[cpu] = $1; if ($1 > max[cpu]) max[cpu] = $1 }
