@@ -411,7 +411,9 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 /*
  * The programs. For each hook: tp_btf with plain loads, and raw_tp for kernels that refuse those; each
  * for both argument shapes, since a54895fa057c (5.11, and stable 5.10.137) dropped the queue that came
- * first. The daemon counts the parameters in BTF and loads the one that fits.
+ * first. The daemon counts the parameters in BTF and loads the one that fits, by name: SHAPED() in
+ * daemon/probes.c wants <handler>_btf, _btf_q, _raw and _raw_q. A hook whose arguments fit no macro
+ * here has its programs written out, under these names.
  */
 #define BLOCK_RQ_PROGRAMS(hook, handler)                                           \
 	SEC("tp_btf/" #hook) int BPF_PROG(handler##_btf, struct request *rq)       \

@@ -26,6 +26,10 @@
 
 #define EV_COMM_LEN 16
 
+/* Records and map values are copied whole: padding would carry bytes that nobody wrote. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
+
 /*
  * Probe ids. Stable within the disk format too (segments carry id and name), so: explicit, never
  * reordered, never reused. 1..63 block stream, 64.. packet stream.
@@ -41,6 +45,7 @@ enum ev_probe {
 	EV_PROBE_BLOCK_RQ_MERGE = 7,	/* a whole request was merged into another and retired */
 	EV_PROBE_BLOCK_COMPLETE = 8,	/* the driver finished (part of) a request: the record */
 	EV_PROBE_BLOCK_FRONT_MERGE = 9, /* the front half of BIO_MERGE: one probe per hook */
+	EV_BLOCK_PROBES_END,		/* one past the last: new ones go before it */
 	EV_N_BLOCK_PROBES = 16,		/* dimension of the block stream's counter cells */
 };
 
@@ -95,6 +100,10 @@ enum ev_block_state {
 /*
  * One record per request, made at its completion. It is also the value of the in-flight map, so
  * that emitting is one copy and `inflight` reads the same fields.
+ *
+ * Where it may grow: before `state`. Everything there is cleared at birth (block_begin()), so a new field
+ * starts as 0; what stands behind is set by hand. comm stays aligned to 8, since it is copied in words. There
+ * is no padding but what is written out: the record goes to user space whole.
  */
 struct ev_block {
 	struct ev_hdr hdr;
@@ -193,3 +202,5 @@ enum ev_filter {
 	EV_FILTER_INCLUDE = 1, /* only devices in the filter map */
 	EV_FILTER_EXCLUDE = 2, /* all but devices in the filter map */
 };
+
+#pragma GCC diagnostic pop

@@ -5,6 +5,8 @@
  * The costly part is translating cmd_flags bit by bit; it is done once per distinct value and kept
  * in a small direct-mapped cache. Everything else is a straight copy of fields.
  */
+#include <stddef.h>
+
 #include "daemon/decode-block.h"
 
 /* blk_status_t values whose meaning has not moved since 4.13; 14 and later shift between kernels. */
@@ -27,6 +29,13 @@ static const int32_t status_errno[] = {
 _Static_assert((int)EV_SUBMITTER_ISSUE == (int)IOT_SUBMITTER_ISSUE, "submitter values differ");
 _Static_assert(sizeof(((struct ev_block *)0)->comm) == sizeof(((struct iot_request *)0)->comm),
 	       "comm lengths differ");
+/* What bpf/block-life.bpf.h relies on when a life begins; see struct ev_block. */
+_Static_assert(sizeof(struct ev_block) % 8 == 0, "ring records are multiples of 8 bytes");
+_Static_assert(offsetof(struct ev_block, comm) % 8 == 0, "comm is cleared and copied in words");
+_Static_assert(offsetof(struct ev_block, state) + 4 == offsetof(struct ev_block, comm),
+	       "a field behind state is not cleared at birth");
+_Static_assert(offsetof(struct ev_block, comm) + EV_COMM_LEN == sizeof(struct ev_block),
+	       "a field behind comm is not cleared at birth");
 
 void decode_block_init(struct decode_block *d, const struct probes_kernel *kernel, uint32_t n_cpus)
 {

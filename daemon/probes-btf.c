@@ -207,7 +207,10 @@ static const struct btf_type *tracepoint_proto(const struct btf *btf, const char
 	return t && btf_is_func_proto(t) ? t : NULL;
 }
 
-/* plain: number of parameters, the first one included, of the shape without the queue. */
+/*
+ * plain: number of parameters of the shape without the queue, BTF's untyped first one counted too: 2 for
+ * a hook (rq).
+ */
 static enum probes_shape tracepoint_shape(const struct btf *btf, const char *hook,
 					  unsigned int plain)
 {

@@ -18,7 +18,10 @@
 
 struct block_bpf;
 
-#define PROBES_N_ROWS 9
+/* A row for every probe of the block stream, whether this kernel has its hook or not. */
+#define PROBES_N_ROWS (EV_BLOCK_PROBES_END - 1)
+_Static_assert(EV_BLOCK_PROBES_END <= EV_N_BLOCK_PROBES,
+	       "the counter cells have no room for a probe");
 
 /* Tracepoints whose presence or shape differs between kernels. */
 enum probes_shape {

@@ -8,6 +8,7 @@
  * hook with the gate closed; a hook that is refused is a row in the probe table, and an error only if
  * it is the one that makes records.
  */
+#include <assert.h>
 #include <linux/capability.h>
 #include <time.h>
 
@@ -52,6 +53,8 @@ static void row_set(struct probes *p, size_t i, uint16_t id, const char *name, c
 {
 	struct iot_probe *row = &p->table[i];
 
+	assert(i < PROBES_N_ROWS && "a row in choose() without a number in enum ev_probe");
+	assert(id > EV_PROBE_NONE && id < EV_BLOCK_PROBES_END);
 	row->id = id;
 	row->state = program ? IOT_ATTACH_ATTACHED : state;
 	snprintf(row->name, sizeof(row->name), "%s", name);
@@ -138,6 +141,7 @@ static void choose(struct probes *p, const struct attempt *a)
 	program = a->direct ? p->skel->progs.block_complete_btf : p->skel->progs.block_complete_raw;
 	row_set(p, n++, EV_PROBE_BLOCK_COMPLETE, "block_rq_complete", hook, program,
 		IOT_ATTACH_ABSENT, no_hook);
+	assert(n == PROBES_N_ROWS && "a number in enum ev_probe without a row in choose()");
 
 	bpf_object__for_each_program(program, p->skel->obj)
 		bpf_program__set_autoload(program, false);
