@@ -88,7 +88,8 @@ static void log_losses(struct manager_stream *s, const struct worker_status *w, 
 		return;
 	log_warning(
 		"%s: lost %llu observations filed by owner and %llu without owner since the last "
-		"report; the ring was full (raise streams.%s.ring_size, needs a restart)",
+		"report; `iotracectl export` tells the cause of each; against a full ring raise "
+		"streams.%s.ring_size (needs a restart)",
 		iot_stream_name(s->id), (unsigned long long)filed, (unsigned long long)unattributed,
 		iot_stream_name(s->id));
 	s->logged_filed = w->lost_filed;
