@@ -14,7 +14,7 @@
 #include "format/codec.h"
 #include "format/segment-def.h"
 
-#define IOT_N_VALUE_COLUMNS 24 /* 1..23: arrays with one value per record */
+#define IOT_N_VALUE_COLUMNS IOT_COLUMN_VALUES_END /* from 1: arrays with one value per record */
 
 struct iot_batch {
 	uint32_t n;

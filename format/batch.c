@@ -34,8 +34,11 @@ static int batch_allocate(struct iot_batch *b, uint32_t cap)
 	size_t size = 64;
 	uint8_t *p;
 
-	for (size_t c = 0; c < IOT_N_VALUE_COLUMNS; c++)
+	for (size_t c = 0; c < IOT_N_VALUE_COLUMNS; c++) {
+		/* Without a width a column has no array, and adding a record would crash. */
+		assert(iot_batch_width[c] || c == 0 || c == IOT_COLUMN_ID_CPU);
 		size += padded * iot_batch_width[c] + STAGGER;
+	}
 	p = calloc(1, size);
 	if (!p)
 		return -ENOMEM;

@@ -287,6 +287,7 @@ enum iot_column {
 	IOT_COLUMN_REQUEUES = 21,
 	IOT_COLUMN_HWQ = 22,
 	IOT_COLUMN_RING = 23,
+	IOT_COLUMN_VALUES_END, /* one past the last of them: no column yet */
 	/* Dictionaries: one column per 64-bit word of an entry. */
 	IOT_COLUMN_OP_WORD =
 		32, /* flags | op << 32 | swap << 40 | swap_rule << 48 | origin << 56 */
@@ -318,6 +319,7 @@ enum iot_column_flag {
 	IOT_COLUMN_ZIGZAG = 1U << 1, /* sign in the lowest bit */
 };
 
+_Static_assert((int)IOT_COLUMN_VALUES_END <= (int)IOT_COLUMN_OP_WORD, "numbers of dictionaries");
 _Static_assert(sizeof(struct iot_disk_header) == 160, "layout");
 _Static_assert(sizeof(struct iot_disk_block) == 80, "layout");
 _Static_assert(sizeof(struct iot_disk_footer) == 120, "layout");

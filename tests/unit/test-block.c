@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "format/segment-def.h"
 #include "tests/unit/block-fixture.h"
 
 #include <xxhash.h>
@@ -156,10 +157,16 @@ static void test_selection(void **state)
 	};
 	struct fixture *f = *state;
 	struct iot_block_info info;
+	uint64_t tested = IOT_COLS_COMPLETE;
 	struct iot_request got, null;
 	uint8_t *block;
 	struct gen g;
 	uint32_t n;
+
+	for (size_t k = 0; k < IOT_ARRAY_SIZE(groups); k++)
+		tested |= groups[k];
+	/* Every column that has values is in a group: bits 1 to the last. */
+	assert_int_equal(tested, (1ULL << IOT_COLUMN_VALUES_END) - 2);
 
 	gen_init(&g, GEN_MIXED, 77);
 	n = fill(f, &g, 500);
