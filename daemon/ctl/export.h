@@ -2,7 +2,7 @@
 /*
  * export.h - formats of other tools. A new format that is lines is one file with a header line and
  * a render function (export-csv.c) and one row in verb-export.c; one that is not has a function
- * that writes a directory (export-blktrace.c).
+ * that writes a directory (export-blktrace.c). Help and errors list the rows by themselves.
  *
  * Every export says what is missing: a sidecar <output>.loss.json appears with (in fact just
  * before) the output; on stdout the verdict goes to stderr.
@@ -12,12 +12,20 @@
 #include "daemon/ctl/ctl-util.h"
 #include "format/render.h"
 
-/* At most IOT_RENDER_MAX bytes, newline included. */
+/*
+ * One request, at most IOT_RENDER_MAX bytes, newline included. r->part is the device the request was
+ * addressed to, and what CSV and JSON call dev; r->dev is its disk, the same number for the whole disk.
+ * ctx->part and ctx->disk are their names, NULL where the segment has none.
+ */
 typedef size_t export_line_fn(char *buf, const struct iot_request *r, const struct iot_render *ctx);
 
 extern const char export_csv_header[];
 export_line_fn export_csv_line;
 export_line_fn export_jsonl_line;
+
+/* The names of all formats, "csv, jsonl or blktrace", in buf. */
+#define EXPORT_FORMAT_LIST_MAX 256
+const char *export_format_list(char *buf, size_t size);
 
 /* What was written, for the sidecar. */
 struct export_stats {

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "daemon/ctl/ctl-util.h"
+#include "daemon/ctl/export.h"
 
 static const struct ctl_verb verbs[] = {
 	{"status", "", "What the daemon does: streams, losses, store", verb_status},
@@ -27,7 +28,7 @@ static const struct ctl_verb verbs[] = {
 	{"verify", "[PATH...]", "Recompute what the segments claim: complete, lost or unknown",
 	 verb_verify},
 	{"recover", "FILE", "Rebuild a torn or damaged segment as a new file", verb_recover},
-	{"export", "--format=FORMAT [PATH...]", "Convert to csv, jsonl or blktrace", verb_export},
+	{"export", "--format=FORMAT [PATH...]", "Convert to a format of other tools", verb_export},
 };
 
 int ctl_fail(int code, const char *fmt, ...)
@@ -46,6 +47,8 @@ int ctl_fail(int code, const char *fmt, ...)
 
 static void print_help(void)
 {
+	char formats[EXPORT_FORMAT_LIST_MAX];
+
 	printf("Usage: iotracectl [OPTIONS] VERB [ARGUMENTS]\n\n"
 	       "Look at the I/O recorded by iotraced.\n\n"
 	       "Verbs for a running daemon, and for segment files, directories or archive trees\n"
@@ -57,9 +60,10 @@ static void print_help(void)
 		printf("  %-32s %s\n", usage, verbs[i].summary);
 	}
 	printf("\n%s\n"
+	       "Formats of export: %s\n"
 	       "Exit codes: 0 ok, 1 error or damaged input, 2 usage, 3 no daemon, 4 denied;\n"
 	       "verify: 0 complete, 10 lost, 11 unknown, 20 torn but recoverable, 21 corrupt.\n",
-	       ctl_options_help);
+	       ctl_options_help, export_format_list(formats, sizeof(formats)));
 }
 
 static const struct ctl_verb *find_verb(const char *name)

@@ -33,7 +33,7 @@ const char ctl_options_help[] =
 	"     --comm NAME           submitted by a thread of exactly this name\n"
 	"     --min-latency T       took at least T: 500us, 10ms, 1.5s\n"
 	"     --id N                this request\n"
-	"     --format FORMAT       export: csv, jsonl or blktrace\n"
+	"     --format FORMAT       export: one of the formats below\n"
 	"  -o --output PATH         export, recover: file, or directory\n"
 	"     --strict              export: write nothing unless the record is complete\n"
 	"  -h --help                this help\n"

@@ -25,12 +25,27 @@ static const struct format formats[] = {
 	{"blktrace", NULL, NULL},
 };
 
+const char *export_format_list(char *buf, size_t size)
+{
+	size_t n = IOT_ARRAY_SIZE(formats), len = 0;
+
+	for (size_t i = 0; i < n && len < size; i++)
+		len += (size_t)snprintf(buf + len, size - len, "%s%s",
+					i == 0	    ? ""
+					: i + 1 < n ? ", "
+						    : " or ",
+					formats[i].name);
+	return buf;
+}
+
 static const struct format *find_format(const char *name)
 {
 	const char *names[IOT_ARRAY_SIZE(formats)], *hint;
+	char list[EXPORT_FORMAT_LIST_MAX];
 
 	if (!name) {
-		ctl_fail(CTL_USAGE, "export needs --format=csv, jsonl or blktrace");
+		ctl_fail(CTL_USAGE, "export needs --format=%s",
+			 export_format_list(list, sizeof(list)));
 		return NULL;
 	}
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(formats); i++) {
@@ -42,7 +57,8 @@ static const struct format *find_format(const char *name)
 	if (hint)
 		ctl_fail(CTL_USAGE, "no format '%s'; did you mean '%s'?", name, hint);
 	else
-		ctl_fail(CTL_USAGE, "no format '%s'; there are csv, jsonl and blktrace", name);
+		ctl_fail(CTL_USAGE, "no format '%s'; write %s", name,
+			 export_format_list(list, sizeof(list)));
 	return NULL;
 }
 

@@ -272,7 +272,7 @@ fails "no verb" 2 'which verb' "$ctl"
 fails "unknown verb" 2 "did you mean 'report'" "$ctl" reprot
 fails "unknown option" 2 "did you mean '--json'" "$ctl" cat --jsn
 fails "bad time" 2 'teatime' "$ctl" cat --since teatime
-fails "export without format" 2 'csv, jsonl or blktrace' "$ctl" export whole
+fails "export without format" 2 'needs --format=csv, ' "$ctl" export whole
 fails "unknown format" 2 "did you mean 'csv'" "$ctl" export --format=cvs whole
 fails "an option of another verb" 2 'belongs to the verb export' "$ctl" cat --strict whole
 assert_grep "help" '^  export ' <("$ctl" --help)
