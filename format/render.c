@@ -2,13 +2,9 @@
 /*
  * render.c - numbers, names and the JSON line, see render.h.
  *
- * The JSON object starts with the fields of the command-line contract, in its order; later ones
- * are appended behind, and none is ever renamed or moved. Fields:
- *
- *   id dev disk part op flags sector bytes bytes_done error swap start_ns insert_ns issue_ns
- *   complete_ns pid tgid comm cgroup ino fsdev origin cpu
- *   | requeues merges segments issue_last_ns issue_cpu hwq status submitter swap_rule realtime_ns
- *   capture
+ * The JSON object starts with the fields of the command-line contract, in its order, up to cpu; later
+ * ones are appended behind, and none is ever renamed or moved. packaging/man/iotracectl.1 lists them
+ * with their meaning, and tests/unit/test-man.sh compares.
  *
  * dev is "major:minor" of the partition the request was addressed to, or of the disk; disk is the
  * disk's name, part the partition's name (null for the whole disk). *_ns are CLOCK_MONOTONIC of

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The man pages have every option and verb that --help has, and no other.
+# The man pages have every option, verb, export format and exit code that --help has, and no other; and the
+# fields of a request that cat --json prints, in its order.
 cd "$(dirname "$0")/../.." || exit 2
 # shellcheck source=tests/lib/tap.sh
 . tests/lib/tap.sh
@@ -25,5 +26,16 @@ assert_eq "verbs of iotracectl(1)" \
 assert_eq "exit codes of iotracectl(1)" \
 	"$(sed -n '/^Exit codes:/,$p' <<<"$help" | grep -oE '\b[0-9]+\b' | sort -u)" \
 	"$(grep -oE '^\.It [0-9]+$' packaging/man/iotracectl.1 | cut -d' ' -f2 | sort -u)"
+
+# items_of_section NAME	the words of the ".It Li" lines, one a line
+items_of_section() {
+	sed -n "/^\.Sh $1\$/,/^\.El\$/p" packaging/man/iotracectl.1 | sed -n 's/^\.It Li //p' | tr -s ' ,' '\n'
+}
+assert_eq "export formats of iotracectl(1)" \
+	"$(sed -nE 's/^Formats of export: (.*)/\1/p' <<<"$help" | sed 's/ or /, /' | tr -s ' ,' '\n')" \
+	"$(items_of_section 'EXPORT FORMATS')"
+assert_eq "fields of a request in iotracectl(1)" \
+	"$("$IOTRACECTL" --json cat tests/golden/v1/random.iot | head -n 1 | grep -oE '"[a-z_]+":' | tr -d '":')" \
+	"$(items_of_section 'FIELDS OF A REQUEST')"
 
 tap_end
