@@ -38,8 +38,9 @@ struct export_stats {
  * Writes per-CPU files of every device into the new directory dir. note: one line for the trace
  * itself (the verdict). Negative errno with err.
  */
-int export_blktrace(struct iot_scan *scan, const char *dir, const char *note,
-		    struct export_stats *ret, struct iot_error *err) IOT_MUST_CHECK;
+typedef int export_directory_fn(struct iot_scan *scan, const char *dir, const char *note,
+				struct export_stats *ret, struct iot_error *err);
+export_directory_fn export_blktrace IOT_MUST_CHECK;
 
 /* ---- blktrace-events.c: pure ---- */
 

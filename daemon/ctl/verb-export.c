@@ -16,13 +16,14 @@
 struct format {
 	const char *name;
 	const char *header;   /* first line, or NULL */
-	export_line_fn *line; /* NULL: writes a directory */
+	export_line_fn *line; /* or */
+	export_directory_fn *directory;
 };
 
 static const struct format formats[] = {
-	{"csv", export_csv_header, export_csv_line},
-	{"jsonl", NULL, export_jsonl_line},
-	{"blktrace", NULL, NULL},
+	{"csv", export_csv_header, export_csv_line, NULL},
+	{"jsonl", NULL, export_jsonl_line, NULL},
+	{"blktrace", NULL, NULL, export_blktrace},
 };
 
 const char *export_format_list(char *buf, size_t size)
@@ -225,7 +226,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	r = make_temp_directory(output, &temp);
 	if (r < 0 || !temp)
 		return fail_errno(r, NULL, output);
-	r = export_blktrace(scan, temp, note, &stats, &err);
+	r = format->directory(scan, temp, note, &stats, &err);
 	/* Again: reading may have met damage that the footers do not show. */
 	if (r == 0)
 		r = iot_scan_verdict(scan, false, &v, &err);
