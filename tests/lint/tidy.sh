@@ -14,17 +14,20 @@ while [ "$1" != -- ]; do
 done
 file=$2
 stamps=${B:-build}/lint
+# Bounds the exploration of a function: less than half of the default halves the time, and those findings that were
+# tried again under it were all still made.
+explorer=(-Xclang -analyzer-config -Xclang max-nodes=100000)
 
 # Line markers are dropped: they hold no text.
 key=$({
 	clang-tidy --version
 	cat .clang-tidy tests/.clang-tidy
-	printf '%s\n' "${flags[@]}" "$file"
+	printf '%s\n' "${flags[@]}" "${explorer[@]}" "$file"
 	${CC:-cc} -E -C -P "${flags[@]}" "$file"
 } 2>/dev/null | sha256sum) && key=${key%% *} || key=
 [ -n "$key" ] && [ -e "$stamps/$key" ] && exit 0
 
-out=$(clang-tidy --quiet "$file" -- "${flags[@]}" 2>&1)
+out=$(clang-tidy --quiet "$file" -- "${flags[@]}" "${explorer[@]}" 2>&1)
 status=$?
 grep -vE '^[0-9]+ warnings? (and [0-9]+ errors? )?generated\.$|^Suppressed [0-9]+ warnings|^Use -header-filter' <<<"$out" |
 	sed '/^$/d'
