@@ -155,19 +155,19 @@ deps: ## Install what building and testing needs (Debian, root)
 .PHONY: check
 check: ## Run all tests: unit, golden, fuzz-smoke, live, vm (KIND=..., T=... select)
 	$(Q)tests/lib/install-deps.sh check
-	$(Q)$(MAKE) all tests-bin
+	$(Q)$(MAKE) -j$$(nproc) all tests-bin
 	$(Q)tests/run-all.sh
 
 .PHONY: run
 run: ## Install dependencies, build, record real I/O in the foreground, show what was seen (root)
 	$(Q)tests/lib/install-deps.sh build
-	$(Q)$(MAKE) all
+	$(Q)$(MAKE) -j$$(nproc) all
 	$(Q)tests/lib/run-demo.sh
 
 .PHONY: bench
 bench: ## Measure against perf, bpftrace and plain LZ4, in pairs, in one run (root)
 	$(Q)tests/lib/install-deps.sh bench
-	$(Q)$(MAKE) all $(BENCH_BIN) $(TOOL_BIN)
+	$(Q)$(MAKE) -j$$(nproc) all $(BENCH_BIN) $(TOOL_BIN)
 	$(Q)tests/bench/run.sh
 
 .PHONY: fuzz-smoke

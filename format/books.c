@@ -147,8 +147,10 @@ void iot_books_sum_losses(struct iot_books_summary *s, const struct iot_loss *lo
 		}
 		p = &s->probes[losses[i].probe];
 		switch (losses[i].cause) {
-		case IOT_LOSS_RESERVE_FAILED:
 		case IOT_LOSS_UNSEEN:
+			iot_sum_add(&p->ledger_unseen, losses[i].n);
+			/* fall through */
+		case IOT_LOSS_RESERVE_FAILED:
 			iot_sum_add(&p->ledger_filed, losses[i].n);
 			break;
 		case IOT_LOSS_DECODE_FAILED:

@@ -36,8 +36,9 @@ struct iot_probe_sums {
 	struct iot_sum window_unattributed;
 	struct iot_sum window_missed;
 	struct iot_sum window_output;
-	struct iot_sum ledger_filed; /* by cause reserve_failed */
-	struct iot_sum ledger_user;  /* by cause decode_failed and output_failed */
+	struct iot_sum ledger_filed;  /* by causes reserve_failed and unseen */
+	struct iot_sum ledger_unseen; /* the latter alone */
+	struct iot_sum ledger_user;   /* by cause decode_failed and output_failed */
 };
 
 struct iot_books_summary {

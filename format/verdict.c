@@ -267,6 +267,11 @@ void iot_verdict_ledger(const struct iot_segment_info *info, const struct iot_fo
 					   "%s: %llu losses filed in the books, %llu in the ledger",
 					   name, (unsigned long long)p->filed.n,
 					   (unsigned long long)p->ledger_filed.n);
+		if (p->ledger_unseen.n > 0)
+			iot_verdict_reason(v, IOT_VERDICT_LOST,
+					   "%s: for %llu of these the kernel ran no program "
+					   "(cause unseen)",
+					   name, (unsigned long long)p->ledger_unseen.n);
 		user = iot_add_sat(p->ledger_user.n, p->window_output.n);
 		if (!p->user_failed.unknown && !p->window_output.unknown &&
 		    p->user_failed.n != user)

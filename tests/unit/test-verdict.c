@@ -23,6 +23,13 @@ static void filed(struct fixture *x)
 	fixture_file(x, 77, 3);
 }
 
+static void filed_unseen(struct fixture *x)
+{
+	fixture_file(x, 77, 3);
+	fixture_file(x, 78, 2);
+	x->losses[1].cause = IOT_LOSS_UNSEEN;
+}
+
 static void filed_ledger_short(struct fixture *x)
 {
 	fixture_file(x, 77, 3);
@@ -290,6 +297,7 @@ static const struct {
 } table[] = {
 	{"clean", clean, IOT_VERDICT_COMPLETE, NULL},
 	{"filed", filed, IOT_VERDICT_LOST, "block_rq_complete: 3 observations lost, filed"},
+	{"filed, partly unseen", filed_unseen, IOT_VERDICT_LOST, "for 2 of these the kernel ran"},
 	{"ledger short", filed_ledger_short, IOT_VERDICT_UNKNOWN, "3 losses filed in the books, 2"},
 	{"unattributed", unattributed, IOT_VERDICT_UNKNOWN, "4 observations lost without an owner"},
 	{"filed and unattributed", filed_and_unattributed, IOT_VERDICT_UNKNOWN, "without an owner"},
