@@ -112,6 +112,8 @@ $(B)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	$(say) BPF $<
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
+# Kept, or the next make would compile it again.
+.SECONDARY: $(patsubst bpf/%.bpf.c,$(B)/bpf/%.bpf.o,$(BPF_SRC))
 $(B)/gen/%.skel.h: $(B)/bpf/%.bpf.o
 	@mkdir -p $(@D)
 	$(say) SKEL $@
