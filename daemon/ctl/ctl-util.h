@@ -64,6 +64,20 @@ struct ctl_naming {
 const char *ctl_naming_set(struct ctl_naming *n, struct iot_segment *s,
 			   const struct iot_request *r);
 
+/* ---- unsealed.c ---- */
+
+/* A *.open file in the state directory of a daemon that is running. */
+bool ctl_being_recorded(const struct iot_segment *s);
+/* Segments without a footer: what they lost is not filed yet. */
+size_t ctl_n_unsealed(const struct iot_scan *scan);
+/* All losses are counted: no segment of the verdict is unsealed or damaged. */
+bool ctl_losses_final(const struct iot_scan *scan, const struct iot_verdict *v);
+/* iot_verify_segment and iot_scan_verdict, with being_recorded and the words for it. */
+int ctl_verify_segment(struct iot_segment *s, struct iot_verdict *ret,
+		       struct iot_error *err) IOT_MUST_CHECK;
+int ctl_scan_verdict(struct iot_scan *scan, bool full, struct iot_verdict *ret,
+		     struct iot_error *err) IOT_MUST_CHECK;
+
 /* ---- output.c ---- */
 
 struct ctl_out {

@@ -3,6 +3,7 @@
  * export-loss.c - the sidecar of an export.
  *
  * {format, requests, filtered, record: {verdict, reasons, ...}, losses_total: {n, bytes},
+ *  losses_final: false if a segment is unsealed or damaged: there may be more,
  *  losses: [{id, n, bytes, sector, first_ns, last_ns, realtime_ns, dev, disk, op, flags,
  *  probe, cause, capture, seq}],
  *  windows: [{kind, t0_ns, t1_ns, n, cpu, probe, capture, seq}],
@@ -170,6 +171,8 @@ static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *s
 	add(o, "bytes", ctl_json_u64(total_bytes));
 	put_text(out, ",\n\"losses_total\":");
 	put_json(out, o);
+	put_text(out, ",\n\"losses_final\":");
+	put_json(out, json_object_new_boolean(ctl_losses_final(scan, v)));
 	put_text(out, "}\n");
 }
 

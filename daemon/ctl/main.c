@@ -4,8 +4,8 @@
  *
  * Options mean the same everywhere (options.c), then the verb gets what is left. Exit codes are a
  * contract: 0 ok, 1 error (input damaged, output failed), 2 usage, 3 no daemon, 4 denied; verify:
- * 0 complete, 10 lost, 11 unknown, 20 torn but recoverable, 21 corrupt. A closed pipe is no error:
- * the reader has seen what it wanted.
+ * 0 complete, 10 lost, 11 unknown, 20 torn (recoverable) or still being recorded, 21 corrupt. A
+ * closed pipe is no error: the reader has seen what it wanted.
  */
 #include <locale.h>
 #include <signal.h>
@@ -62,7 +62,9 @@ static void print_help(void)
 	printf("\n%s\n"
 	       "Formats of export: %s\n"
 	       "Exit codes: 0 ok, 1 error or damaged input, 2 usage, 3 no daemon, 4 denied;\n"
-	       "verify: 0 complete, 10 lost, 11 unknown, 20 torn but recoverable, 21 corrupt.\n",
+	       "verify: 0 complete, 10 lost, 11 unknown, 20 torn (recoverable), or still being "
+	       "recorded,\n"
+	       "        21 corrupt.\n",
 	       ctl_options_help, export_format_list(formats, sizeof(formats)));
 }
 

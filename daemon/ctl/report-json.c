@@ -5,6 +5,7 @@
  *   record      the verdict (verdict-text.c): verdict, code, records, lost, reasons, ...
  *   first_ns, last_ns   wall clock of the recorded time, strings
  *   segments, torn, captures, hosts, file_bytes, requests, lost, lost_bytes
+ *   losses_final   false: lost counts what is known so far, see unsealed.c
  *   devices[]   host, disk, dev, recorded_seconds, ops[]
  *   ops[]       op, requests, lost, lost_bytes, total (requests + lost) and the fields of a cell;
  *               swap: {without, out, in}, each a cell
@@ -137,6 +138,7 @@ int report_view_json(const struct report_view *v)
 	add(o, "requests", ctl_json_u64(v->requests));
 	add(o, "lost", ctl_json_u64(v->lost));
 	add(o, "lost_bytes", ctl_json_u64(v->lost_bytes));
+	add(o, "losses_final", json_object_new_boolean(v->losses_final));
 	add(o, "swap_out_known", json_object_new_boolean(!v->no_swap_out));
 	add(o, "swap_in_known", json_object_new_boolean(!v->no_swap_in));
 	add(o, "devices", devices);

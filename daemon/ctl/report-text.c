@@ -17,6 +17,7 @@ struct line {
 	const struct report_cell *cell;
 	const struct report_op *op; /* NULL: losses are not known by kind of swap */
 	double seconds;
+	bool losses_final;
 };
 
 static void print_head(const struct report_view *v, FILE *f, bool color)
@@ -32,8 +33,15 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 		ctl_human_size(v->file_bytes, a));
 	if (v->n_torn)
 		fprintf(f, ", %zu still open or torn", v->n_torn);
-	fprintf(f, "\nRequests  %s recorded, %s lost", ctl_human_count(v->requests, a),
-		ctl_human_count(v->lost, b));
+	fprintf(f, "\nRequests  %s recorded, ", ctl_human_count(v->requests, a));
+	if (v->losses_final)
+		fprintf(f, "%s lost", ctl_human_count(v->lost, b));
+	else if (v->lost)
+		fprintf(f, "at least %s lost; ", ctl_human_count(v->lost, b));
+	if (v->n_torn)
+		fputs("losses of unsealed segments not known before the seal", f);
+	else if (!v->losses_final)
+		fputs("losses of damaged segments not known", f);
 	fprintf(f, "%s\n", v->filtered ? " (that pass the filters)" : "");
 	if (v->losses_unfilterable)
 		fprintf(f,
@@ -52,15 +60,23 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 static void count_line(struct ctl_table *t, const struct line *l)
 {
 	const struct report_cell *c = l->cell;
-	char buf[CTL_HUMAN_MAX];
+	char buf[CTL_HUMAN_MAX], lost[CTL_HUMAN_MAX] = "-";
 
+	if (l->op && !l->op->lost && !l->losses_final)
+		snprintf(lost, sizeof(lost), "?");
+	else if (l->op)
+		ctl_human_count(l->op->lost, lost);
 	ctl_table_cell(t, "%s", l->device);
 	ctl_table_cell(t, "%s", l->what);
 	ctl_table_cell(t, "%s", ctl_human_count(c->requests, buf));
-	ctl_table_cell(t, "%s", l->op ? ctl_human_count(l->op->lost, buf) : "-");
+	ctl_table_cell(t, "%s", lost);
 	ctl_table_cell(t, "%s", l->op ? ctl_human_count(c->requests + l->op->lost, buf) : "-");
 	ctl_table_cell(t, "%s", ctl_human_size(c->bytes, buf));
-	ctl_table_cell(t, "%s", l->op ? ctl_human_size(l->op->lost_bytes, buf) : "-");
+	ctl_table_cell(t, "%s",
+		       l->op && (l->op->lost || l->losses_final)
+			       ? ctl_human_size(l->op->lost_bytes, buf)
+		       : *lost == '?' ? "?"
+				      : "-");
 	if (l->seconds > 0) {
 		ctl_table_cell(t, "%.1f", (double)c->requests / l->seconds);
 		ctl_table_cell(t, "%s/s",
@@ -97,7 +113,7 @@ static void latency_line(struct ctl_table *t, const struct line *l)
 }
 
 static int op_lines(struct ctl_table *t, const char *device, unsigned int op,
-		    const struct report_op *o, double seconds,
+		    const struct report_op *o, double seconds, bool losses_final,
 		    void (*fn)(struct ctl_table *t, const struct line *l))
 {
 	static const char *const suffix[] = {"without swap", "swap-out", "swap-in"};
@@ -106,7 +122,8 @@ static int op_lines(struct ctl_table *t, const char *device, unsigned int op,
 			 .what = iot_op_name(op),
 			 .cell = &all,
 			 .op = o,
-			 .seconds = seconds};
+			 .seconds = seconds,
+			 .losses_final = losses_final};
 	int r;
 
 	for (unsigned int k = 0; k < REPORT_N_SWAP; k++) {
@@ -123,7 +140,7 @@ static int op_lines(struct ctl_table *t, const char *device, unsigned int op,
 		if (k && !o->swap[k].requests)
 			continue;
 		snprintf(what, sizeof(what), "  %s", suffix[k]);
-		l = (struct line){device, what, &o->swap[k], NULL, seconds};
+		l = (struct line){device, what, &o->swap[k], NULL, seconds, losses_final};
 		fn(t, &l);
 	}
 	return 0;
@@ -159,7 +176,7 @@ static int print_table(const struct report_view *v, FILE *f, bool color, const c
 			if (!d->ops[op])
 				continue;
 			r = op_lines(t, device_label(v, d, label, sizeof(label)), op, d->ops[op],
-				     report_view_seconds(v, d), fn);
+				     report_view_seconds(v, d), v->losses_final, fn);
 			if (r < 0)
 				return r;
 		}
@@ -272,7 +289,13 @@ int report_view_text(const struct report_view *v, FILE *f, bool color)
 		fprintf(f, "\nNo requests%s.\n", v->filtered ? " pass the filters" : "");
 		return 0;
 	}
-	r = print_table(v, f, color, "Requests and bytes", counts, count_line);
+	r = print_table(
+		v, f, color,
+		v->losses_final
+			? "Requests and bytes"
+			: "Requests and bytes (LOST counts sealed segments only; ?: none in "
+			  "these, the others not known)",
+		counts, count_line);
 	if (r < 0)
 		return r;
 	r = print_table(

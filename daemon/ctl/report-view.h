@@ -24,6 +24,7 @@ struct report_view {
 	uint64_t requests; /* that passed the filter */
 	uint64_t lost;	   /* likewise, from the ledgers */
 	uint64_t lost_bytes;
+	bool losses_final;	  /* ctl_losses_final(): otherwise lost is a lower bound */
 	bool filtered;		  /* some filter is on */
 	bool losses_unfilterable; /* a filter on what the ledger does not hold */
 	bool no_swap_out;	  /* some segment could not tell */

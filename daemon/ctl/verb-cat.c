@@ -60,7 +60,7 @@ int verb_cat(struct ctl *c, int argc, char **argv)
 		return ctl_output_result(r, "output");
 	/* On a terminal the pager comes first: stderr would be painted over. */
 	ctl_pager_close();
-	r = iot_scan_verdict(scan, false, &v, &err);
+	r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	if (v.code != IOT_VERDICT_COMPLETE)

@@ -112,7 +112,7 @@ static int export_stdout(struct iot_scan *scan, const struct format *format)
 		return fail_errno(r, &err, "input");
 	if (w < 0)
 		return ctl_output_result(w, "output");
-	r = iot_scan_verdict(scan, false, &v, &err);
+	r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return fail_errno(r, &err, "input");
 	if (v.code != IOT_VERDICT_COMPLETE)
@@ -142,7 +142,7 @@ static int export_file(const struct ctl *c, struct iot_scan *scan, const struct 
 	w = ctl_out_flush(&out);
 	ctl_out_done(&out);
 	if (r == 0)
-		r = iot_scan_verdict(scan, false, &v, &err);
+		r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r == 0 && w == 0)
 		r = export_write_loss(c, scan, format->name, output, &stats, &v, &err);
 	if (r < 0 || w < 0) {
@@ -218,18 +218,19 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	r = check_target(output);
 	if (r < 0)
 		return fail_errno(r, NULL, output);
-	r = iot_scan_verdict(scan, false, &v, &err);
+	r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return fail_errno(r, &err, "input");
-	snprintf(note, sizeof(note), "iotraced %s: record %s, %llu lost", IOTRACED_VERSION,
-		 iot_verdict_name(v.code), (unsigned long long)v.n_lost);
+	snprintf(note, sizeof(note), "iotraced %s: record %s, %s%llu lost", IOTRACED_VERSION,
+		 iot_verdict_name(v.code), ctl_losses_final(scan, &v) ? "" : "at least ",
+		 (unsigned long long)v.n_lost);
 	r = make_temp_directory(output, &temp);
 	if (r < 0 || !temp)
 		return fail_errno(r, NULL, output);
 	r = format->directory(scan, temp, note, &stats, &err);
 	/* Again: reading may have met damage that the footers do not show. */
 	if (r == 0)
-		r = iot_scan_verdict(scan, false, &v, &err);
+		r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r == 0)
 		r = export_write_loss(c, scan, format->name, output, &stats, &v, &err);
 	if (r == 0 && rename(temp, output) < 0)
@@ -249,7 +250,7 @@ static int check_strict(struct iot_scan *scan)
 	struct iot_verdict v;
 	int r;
 
-	r = iot_scan_verdict(scan, true, &v, &err);
+	r = ctl_scan_verdict(scan, true, &v, &err);
 	if (r < 0)
 		return fail_errno(r, &err, "input");
 	if (v.code == IOT_VERDICT_COMPLETE)

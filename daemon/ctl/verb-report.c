@@ -185,7 +185,9 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 	v->losses_unfilterable &= v->lost != 0;
 	count_origins(scan, v);
 	report_sort(&v->report);
-	return iot_scan_verdict(scan, false, &v->verdict, err);
+	r = ctl_scan_verdict(scan, false, &v->verdict, err);
+	v->losses_final = r == 0 && ctl_losses_final(scan, &v->verdict);
+	return r;
 }
 
 int verb_report(struct ctl *c, int argc, char **argv)

@@ -3,7 +3,8 @@
  * verb-verify.c - what the segments can prove: each alone, then together.
  *
  * Everything a footer claims is recomputed from the blocks. The exit code is the worst verdict:
- * 0 complete, 10 lost (each loss with its owner), 11 unknown, 20 torn but recoverable, 21 corrupt.
+ * 0 complete, 10 lost (each loss with its owner), 11 unknown, 20 torn (recoverable) or still being
+ * recorded, 21 corrupt. Text says each reason once: "together" has those that no segment has alone.
  * --json: {segments: [{path, seq, verdict, ...}], whole: {verdict, code, ...}} with the fields of
  * verdict-text.c.
  */
@@ -11,15 +12,62 @@
 
 #include "daemon/ctl/ctl-util.h"
 
+/* Reasons printed so far, worded as the verdict of a chain words them (verify-chain.c). */
+struct said {
+	char (*reasons)[sizeof(((struct iot_verdict *)NULL)->reasons[0])];
+	size_t n;
+	size_t n_allocated;
+	size_t n_dropped;
+};
+
+static void said_done(struct said *said)
+{
+	free(said->reasons);
+}
+
+static int remember(struct said *said, const struct iot_verdict *v, uint64_t seq)
+{
+	for (size_t i = 0; i < v->n_reasons; i++) {
+		if (said->n == said->n_allocated) {
+			size_t want = said->n_allocated ? said->n_allocated * 2 : 32;
+			void *more = reallocarray(said->reasons, want, sizeof(*said->reasons));
+
+			if (!more)
+				return -ENOMEM;
+			said->reasons = more;
+			said->n_allocated = want;
+		}
+		snprintf(said->reasons[said->n++], sizeof(*said->reasons), "segment %llu: %.130s",
+			 (unsigned long long)seq, v->reasons[i]);
+	}
+	said->n_dropped += v->n_reasons_dropped;
+	return 0;
+}
+
+static void drop_said(struct iot_verdict *v, const struct said *said)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < v->n_reasons; i++) {
+		bool known = false;
+
+		for (size_t k = 0; k < said->n && !known; k++)
+			known = strcmp(v->reasons[i], said->reasons[k]) == 0;
+		if (!known && kept++ != i)
+			memcpy(v->reasons[kept - 1], v->reasons[i], sizeof(v->reasons[i]));
+	}
+	v->n_reasons = kept;
+}
+
 static int verify_one(struct iot_segment *s, bool color, struct json_object *rows,
-		      enum iot_verdict_code *worst)
+		      struct said *said, enum iot_verdict_code *worst)
 {
 	struct iot_error err = {0};
 	struct iot_verdict v;
 	char path[2 * 512 + 1];
 	int r;
 
-	r = iot_verify_segment(s, &v, &err);
+	r = ctl_verify_segment(s, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	*worst = IOT_MAX(*worst, v.code);
@@ -33,6 +81,8 @@ static int verify_one(struct iot_segment *s, bool color, struct json_object *row
 		json_object_array_add(rows, o);
 		return CTL_OK;
 	}
+	if (remember(said, &v, iot_segment_info(s)->seq) < 0)
+		return ctl_fail(CTL_ERROR, "out of memory");
 	printf("%s: ", ctl_printable(iot_segment_path(s), path, sizeof(path)));
 	ctl_verdict_print(stdout, &v, 1, "", color);
 	return CTL_OK;
@@ -40,13 +90,13 @@ static int verify_one(struct iot_segment *s, bool color, struct json_object *row
 
 /* The segments together: what no single one can say, and the files that are no segments. */
 static int verify_whole(struct iot_scan *scan, bool color, struct json_object *rows,
-			enum iot_verdict_code *worst)
+			const struct said *said, enum iot_verdict_code *worst)
 {
 	struct iot_error err = {0};
 	struct iot_verdict v;
 	int r;
 
-	r = iot_scan_verdict(scan, true, &v, &err);
+	r = ctl_scan_verdict(scan, true, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	*worst = IOT_MAX(*worst, v.code);
@@ -57,6 +107,11 @@ static int verify_whole(struct iot_scan *scan, bool color, struct json_object *r
 		json_object_object_add(o, "whole", ctl_verdict_json(&v));
 		return ctl_json_print(o);
 	}
+	drop_said(&v, said);
+	/* One segment has said it all, unless there were files beside it that are none. */
+	if (iot_scan_n_segments(scan) <= 1 && v.n_reasons == 0 &&
+	    v.n_reasons_dropped <= said->n_dropped)
+		return CTL_OK;
 	printf("together: ");
 	ctl_verdict_print(stdout, &v, iot_scan_n_segments(scan), "", color);
 	return CTL_OK;
@@ -66,6 +121,7 @@ int verb_verify(struct ctl *c, int argc, char **argv)
 {
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
 	enum iot_verdict_code worst = IOT_VERDICT_COMPLETE;
+	_cleanup_(said_done) struct said said = {0};
 	struct json_object *rows = NULL;
 	struct iot_error err = {0};
 	int r, code = CTL_OK;
@@ -83,9 +139,9 @@ int verb_verify(struct ctl *c, int argc, char **argv)
 		ctl_pager_open(c);
 	color = !c->json && ctl_color_enabled(c);
 	for (size_t i = 0; code == CTL_OK && i < iot_scan_n_segments(scan); i++)
-		code = verify_one(iot_scan_segment(scan, i), color, rows, &worst);
+		code = verify_one(iot_scan_segment(scan, i), color, rows, &said, &worst);
 	if (code == CTL_OK)
-		code = verify_whole(scan, color, rows, &worst);
+		code = verify_whole(scan, color, rows, &said, &worst);
 	json_object_put(rows);
 	return code != CTL_OK ? code : (int)worst;
 }

@@ -37,8 +37,9 @@ void ctl_verdict_line(const struct iot_verdict *v, size_t n_segments, char *buf,
 		snprintf(doubt, sizeof(doubt), ", %s lost without owner, %s runs missed",
 			 ctl_human_count(v->n_unattributed, unattributed),
 			 ctl_human_count(v->n_missed, missed));
-	snprintf(buf, size, "%s: %zu segment%s, %s requests, %s lost%s", iot_verdict_name(v->code),
-		 n_segments, n_segments == 1 ? "" : "s", ctl_human_count(v->n_records, records),
+	snprintf(buf, size, "%s: %zu segment%s, %s requests, %s lost%s",
+		 v->being_recorded ? "open" : iot_verdict_name(v->code), n_segments,
+		 n_segments == 1 ? "" : "s", ctl_human_count(v->n_records, records),
 		 v->n_lost			   ? ctl_human_count(v->n_lost, lost)
 		 : v->code == IOT_VERDICT_COMPLETE ? "none"
 						   : "none known",
@@ -51,8 +52,10 @@ void ctl_verdict_print(FILE *f, const struct iot_verdict *v, size_t n_segments, 
 	char line[320], text[2 * sizeof(v->reasons[0]) + 1];
 
 	ctl_verdict_line(v, n_segments, line, sizeof(line));
-	fprintf(f, "%s%s%s%s\n", prefix, ctl_style_on(color, ctl_verdict_style(v->code)), line,
-		ctl_style_off(color));
+	fprintf(f, "%s%s%s%s\n", prefix,
+		ctl_style_on(color,
+			     v->being_recorded ? CTL_STYLE_WARN : ctl_verdict_style(v->code)),
+		line, ctl_style_off(color));
 	for (size_t i = 0; i < v->n_reasons; i++)
 		fprintf(f, "%s  - %s\n", prefix, ctl_printable(v->reasons[i], text, sizeof(text)));
 	if (v->n_reasons_dropped)
@@ -107,6 +110,7 @@ struct json_object *ctl_verdict_json(const struct iot_verdict *v)
 		json_object_array_add(reasons, ctl_json_text(v->reasons[i]));
 	json_object_object_add(o, "reasons", reasons);
 	json_object_object_add(o, "reasons_dropped", ctl_json_u64(v->n_reasons_dropped));
+	json_object_object_add(o, "being_recorded", json_object_new_boolean(v->being_recorded));
 	return o;
 }
 

@@ -14,8 +14,10 @@ B=${B:-build}
 case $B in /*) ;; *) B=$here/../../$B ;; esac
 ctl=${IOTRACECTL:-$B/iotracectl}
 make=$B/tests/tools/make-segment
+hold=$B/tests/tools/hold-lock
 [ -x "$ctl" ] || bail ctl "no $ctl"
 [ -x "$make" ] || bail ctl "no $make: run make tests-bin"
+[ -x "$hold" ] || bail ctl "no $hold: run make tests-bin"
 command -v jq >/dev/null || { skip ctl "needs jq"; tap_end; }
 
 export LC_ALL=C.UTF-8 TZ=UTC
@@ -184,9 +186,52 @@ assert_status "verify: unknown is 11" 11 "$ctl" verify doubt
 assert_status "verify: torn is 20" 20 "$ctl" verify torn
 assert_eq "verify: JSON" "10 37 2" \
 	"$("$ctl" verify --json lossy | jq -r '"\(.whole.code) \(.whole.lost) \(.segments | length)"')"
+# A daemon that is well is writing the segment: the lock beside it is held. Same codes, other words.
+unsealed=$(find torn -name '*.open')
+"$ctl" report torn >torn.txt
+assert_grep "report: what an unsealed segment lost is not known" \
+	'^Requests +18,000 recorded, losses of unsealed segments not known before the seal$' torn.txt
+assert_grep "report: and the columns say so" '^Requests and bytes .*LOST counts sealed segments only' torn.txt
+assert_eq "report: no row claims 0 lost" 0 "$(grep -Ec '^(nvme0n1|sdb) +[a-z_]+ +[0-9,]+ +0 ' torn.txt)"
+assert_eq "report: sealed segments claim what they lost" "0 0" \
+	"$(grep -c 'sealed segments only' report.txt) $(grep -c 'not known before' report.txt)"
+assert_eq "report: JSON says whether losses are final" "false true" \
+	"$("$ctl" report --json torn | jq .losses_final) $(jq .losses_final report.json)"
+"$make" mixed machine=2 segments=1 requests=100 open >/dev/null && cp lossy/*.iot mixed
+assert_grep "report: what is known of losses is a lower bound" \
+	'recorded, at least 37 lost; losses of unsealed segments not known before the seal$' <("$ctl" report mixed)
+assert_grep "verify: no lock, so it is torn" ': torn: 1 segment' <("$ctl" verify "$unsealed")
+: >torn/lock
+assert_eq "verify: a lock that nobody holds says nothing" "torn false" \
+	"$("$ctl" verify --json torn | jq -r '.whole | "\(.verdict) \(.being_recorded)"')"
+"$hold" torn/lock "$ctl" verify torn >held.txt
+assert_eq "verify: still being recorded is 20 too" 20 $?
+assert_grep "verify: and not called torn" 'open: open: 1 segment, 9,000 requests, none known lost' held.txt
+assert_grep "verify: but what it is" '^  - still being recorded; its books close when it is sealed' held.txt
+assert_eq "verify: together says no reason again" "together: open: 2 segments, 18,000 requests, none known lost" \
+	"$(sed -n '/^together/,$p' held.txt)"
+assert_eq "verify: JSON keeps word and code" "torn 20 true true" \
+	"$("$hold" torn/lock "$ctl" verify --json torn |
+		jq -r '"\(.whole.verdict) \(.whole.code) \(.whole.being_recorded) \(.segments[1].being_recorded)"')"
+assert_grep "report: still being recorded" '^Record +open: 2 segments' <("$hold" torn/lock "$ctl" report torn)
+"$hold" torn/lock "$ctl" cat torn >/dev/null 2>held.err
+assert_grep "cat: still being recorded" 'segment 2: still being recorded' held.err
+mkdir other-torn && cp "$unsealed" other-torn/block-b0b0b0b0-00000002.iot && : >other-torn/lock
+assert_grep "verify: a file of another name is torn all the same" ': torn: ' \
+	<("$hold" other-torn/lock "$ctl" verify other-torn)
+
+assert_eq "verify: one segment is said once" "1 0" \
+	"$("$ctl" verify "$first" >one.txt; echo "$(wc -l <one.txt) $(grep -c together one.txt)")"
+assert_eq "verify: one unsealed segment is said once" "1 0" \
+	"$("$ctl" verify "$unsealed" >one.txt; echo "$(grep -c 'not sealed' one.txt) $(grep -c together one.txt)")"
+assert_eq "verify: several segments, together" "together: complete: 3 segments, 6,000 requests, none lost" \
+	"$("$ctl" verify whole | tail -n 1)"
+
 mkdir gap
 cp whole/*1.iot whole/*3.iot gap
 assert_status "verify: a missing segment is unknown" 11 "$ctl" verify gap
+assert_eq "verify: what no segment says alone is said together" 1 \
+	"$("$ctl" verify gap | sed '1,/^together/d' | grep -c '^  - ')"
 
 # ---- damage ----------------------------------------------------------------------------------------------
 
@@ -256,9 +301,16 @@ assert_eq "recover: the result is a valid LZ4 file" 0 $?
 fails "recover: never replaces a file" 1 'exists already' "$ctl" recover cut/block-a0a0a0a0-00000002.open -o recovered.iot
 mkdir into
 "$ctl" recover cut/block-a0a0a0a0-00000002.open --output into >/dev/null
-assert_eq "recover: into a directory" "into/block-a0a0a0a0-00000002.iot" "$(ls into/*)"
+assert_eq "recover: into a directory" "into/block-a0a0a0a0-00000002.recovered.iot" "$(ls into/*)"
 "$ctl" recover "$victim" >/dev/null
 assert_eq "recover: a damaged segment, beside it" 0 "$([ -s "${victim%.iot}.recovered.iot" ]; echo $?)"
+"$ctl" recover cut/block-a0a0a0a0-00000002.open >/dev/null
+assert_eq "recover: never the name that the daemon will give it" "block-a0a0a0a0-00000002.open block-a0a0a0a0-00000002.recovered.iot" \
+	"$(find cut -type f -printf '%f\n' | sort | paste -sd ' ')"
+"$ctl" segments --json cut/block-a0a0a0a0-00000002.recovered.iot >ends.json
+assert_eq "segments: a recovered one ends with its last request" \
+	"$("$ctl" cat --json cut/block-a0a0a0a0-00000002.recovered.iot 2>/dev/null | jq -rs 'map(.realtime_ns) | max')" \
+	"$(jq -r '.[0].last_ns' ends.json)"
 fails "recover: nothing to do" 1 'nothing to recover' "$ctl" recover "$first"
 fails "recover: noise" 1 'noise.iot' "$ctl" recover noise.iot
 fails "recover: a directory" 1 'whole' "$ctl" recover whole

@@ -38,6 +38,10 @@ assert_grep "jsonl: with the verdict on stderr" 'lost: 2 segments, 6,000 request
 assert_eq "sidecar: verdict" "lost 10" "$(jq -r '.record | "\(.verdict) \(.code)"' out.jsonl.loss.json)"
 assert_eq "sidecar: counts" "6000 21 86016" \
 	"$(jq -r '"\(.requests) \(.losses_total.n) \(.losses_total.bytes)"' out.jsonl.loss.json)"
+assert_eq "sidecar: losses of sealed segments are final" true "$(jq .losses_final out.jsonl.loss.json)"
+"$make" unsealed segments=1 requests=100 open >/dev/null
+"$ctl" export --format=jsonl --output unsealed.jsonl unsealed
+assert_eq "sidecar: of an unsealed one they are not" "0 false" "$? $(jq .losses_final unsealed.jsonl.loss.json)"
 assert_eq "sidecar: every loss with its owner" "21 21 nvme0n1 write block_rq_complete reserve-failed" \
 	"$(jq -r '[(.losses | length), ([.losses[].id] | unique | length), (.losses[0] | .disk, .op, .probe, (.cause | gsub("_"; "-")))]
 		| join(" ")' out.jsonl.loss.json)"

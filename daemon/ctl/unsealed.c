@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * unsealed.c - segments without a footer: torn, or just being written by a daemon that is well.
+ *
+ * The bytes of both look the same. The difference is outside of them: a daemon holds a write lock
+ * on the file `lock` of its state directory for as long as it lives (daemon/store.c), so a *.open
+ * file beside a held lock is still being recorded. Only the words change: the verdict's code stays
+ * that of a torn segment, since what it cannot prove is the same. Losses are filed at the seal:
+ * until then a count of them is a lower bound, never a claim.
+ */
+#include <fcntl.h>
+
+#include "daemon/ctl/ctl-util.h"
+
+#define NOT_SEALED "not sealed: "
+#define RECORDED "still being recorded; its books close when it is sealed (iotracectl rotate)"
+
+static bool lock_is_held(const char *path, size_t dir_len)
+{
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	_cleanup_free_ char *name = NULL;
+	bool held;
+	int fd;
+
+	if (asprintf(&name, "%.*slock", (int)dir_len, path) < 0) {
+		name = NULL;
+		return false;
+	}
+	/* Without permission to ask it is called torn: the cautious one of the two words. */
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return false;
+	held = fcntl(fd, F_GETLK, &l) == 0 && l.l_type == F_WRLCK;
+	close(fd);
+	return held;
+}
+
+bool ctl_being_recorded(const struct iot_segment *s)
+{
+	const char *path = iot_segment_path(s), *slash = strrchr(path, '/');
+	const char *dot = strrchr(path, '.');
+
+	return !iot_segment_footer(s) && !iot_segment_damaged(s) && dot &&
+	       strcmp(dot, ".open") == 0 &&
+	       lock_is_held(path, slash ? (size_t)(slash + 1 - path) : 0);
+}
+
+size_t ctl_n_unsealed(const struct iot_scan *scan)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++)
+		n += !iot_segment_footer(iot_scan_segment(scan, i));
+	return n;
+}
+
+bool ctl_losses_final(const struct iot_scan *scan, const struct iot_verdict *v)
+{
+	return v->code < IOT_VERDICT_TORN && ctl_n_unsealed(scan) == 0;
+}
+
+static void rename_reason(struct iot_verdict *v, const char *prefix)
+{
+	char old[64];
+
+	snprintf(old, sizeof(old), "%s%s", prefix, NOT_SEALED);
+	for (size_t i = 0; i < v->n_reasons; i++)
+		if (strncmp(v->reasons[i], old, strlen(old)) == 0) {
+			snprintf(v->reasons[i], sizeof(v->reasons[i]), "%s%s", prefix, RECORDED);
+			return;
+		}
+}
+
+int ctl_verify_segment(struct iot_segment *s, struct iot_verdict *ret, struct iot_error *err)
+{
+	int r;
+
+	r = iot_verify_segment(s, ret, err);
+	if (r < 0 || ret->code != IOT_VERDICT_TORN || !ctl_being_recorded(s))
+		return r;
+	ret->being_recorded = true;
+	rename_reason(ret, "");
+	return 0;
+}
+
+int ctl_scan_verdict(struct iot_scan *scan, bool full, struct iot_verdict *ret,
+		     struct iot_error *err)
+{
+	size_t n_recorded = 0;
+	int r;
+
+	r = iot_scan_verdict(scan, full, ret, err);
+	if (r < 0 || ret->code < IOT_VERDICT_TORN)
+		return r;
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		const struct iot_segment *s = iot_scan_segment(scan, i);
+		char prefix[40];
+
+		if (!ctl_being_recorded(s))
+			continue;
+		n_recorded++;
+		snprintf(prefix, sizeof(prefix),
+			 "segment %llu: ", (unsigned long long)iot_segment_info(s)->seq);
+		rename_reason(ret, prefix);
+	}
+	ret->being_recorded = ret->code == IOT_VERDICT_TORN && n_recorded &&
+			      n_recorded == ctl_n_unsealed(scan);
+	return 0;
+}
