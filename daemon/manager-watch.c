@@ -77,21 +77,40 @@ void manager_retain(struct manager *m)
 
 /* ---- transitions -------------------------------------------------------------------------------- */
 
+/* A ring that loses was full when it was drained next: one that was never half full lost nothing. */
+static bool ring_was_short(const struct manager_stream *s, const struct worker_status *w)
+{
+	if (probes_n_rings(s->probes) == 0)
+		return true;
+	return IOT_MAX(w->ring_high_bytes, w->ring_used_bytes) >=
+	       probes_ring(s->probes, 0)->size / 2;
+}
+
 static void log_losses(struct manager_stream *s, const struct worker_status *w, uint64_t now_ns)
 {
 	uint64_t filed = w->lost_filed - s->logged_filed;
 	uint64_t unattributed = w->lost_unattributed - s->logged_unattributed;
+	char why[192];
 
 	if (filed == 0 && unattributed == 0)
 		return;
 	if (!log_limit_pass(&s->loss_limit, now_ns, NULL))
 		return;
+	if (unattributed == 0 && !ring_was_short(s, w))
+		snprintf(why, sizeof(why),
+			 "completions that this kernel showed to no program (cause unseen); "
+			 "nothing to "
+			 "tune, see LOSSES in iotracectl(1)");
+	else
+		snprintf(why, sizeof(why),
+			 "`iotracectl export` tells the cause of each; against a full ring raise "
+			 "streams.%s.ring_size (needs a restart)",
+			 iot_stream_name(s->id));
 	log_warning(
-		"%s: lost %llu observations filed by owner and %llu without owner since the last "
-		"report; `iotracectl export` tells the cause of each; against a full ring raise "
-		"streams.%s.ring_size (needs a restart)",
-		iot_stream_name(s->id), (unsigned long long)filed, (unsigned long long)unattributed,
-		iot_stream_name(s->id));
+		"%s: lost %llu observation%s filed by owner and %llu without owner since the last "
+		"report: %s",
+		iot_stream_name(s->id), (unsigned long long)filed, filed == 1 ? "" : "s",
+		(unsigned long long)unattributed, why);
 	s->logged_filed = w->lost_filed;
 	s->logged_unattributed = w->lost_unattributed;
 }
