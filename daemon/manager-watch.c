@@ -119,9 +119,13 @@ static void log_transitions(struct manager_stream *s, const struct worker_status
 {
 	const char *stream = iot_stream_name(s->id);
 
-	if (w->last_error < 0 && s->last.last_error != w->last_error)
+	if (w->begin_error < 0 && s->last.begin_error != w->begin_error)
+		log_error("%s: the next segment cannot be begun: %s; the open one goes on", stream,
+			  strerror(-w->begin_error));
+	else if (w->last_error < 0 && s->last.last_error != w->last_error)
 		log_error("%s: writing %s fails: %s; records wait in the ring", stream,
-			  w->segment_name, strerror(-w->last_error));
+			  *w->segment_name ? w->segment_name : "the last segment",
+			  strerror(-w->last_error));
 	else if (w->last_error == 0 && s->last.last_error < 0)
 		log_info("%s: writing works again", stream);
 	if (w->books_unbalanced > s->last.books_unbalanced)

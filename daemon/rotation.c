@@ -232,9 +232,6 @@ static int seal(struct rotation *r, const struct iot_footer *f)
 	do {
 		q = store_publish(ctx->store, ctx->stream, r->seq, iot_writer_fd(r->writer),
 				  __atomic_load_n(&ctx->sync, __ATOMIC_RELAXED));
-		/* Renamed by an attempt whose directory sync failed. */
-		if (q == -ENOENT)
-			q = 0;
 	} while (try_again(ctx, q));
 	return q;
 }

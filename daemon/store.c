@@ -245,6 +245,14 @@ int store_sync_dir(const struct store *s)
 	return 0;
 }
 
+static bool is_name_of(const struct store *s, const char *name, int fd)
+{
+	struct stat a, b;
+
+	return fstat(fd, &a) == 0 && fstatat(s->dirfd, name, &b, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
+}
+
 int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd, bool sync)
 {
 	char from[128], to[128];
@@ -257,6 +265,9 @@ int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
 		return -errno;
 	crash_point("synced");
 	r = store_rename(s, from, to);
+	/* Renamed by an attempt whose directory sync failed; a file that is gone is no success. */
+	if (r == -ENOENT && is_name_of(s, to, fd))
+		r = 0;
 	if (r < 0)
 		return r;
 	crash_point("renamed");

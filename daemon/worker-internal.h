@@ -51,6 +51,7 @@ struct worker {
 	uint64_t flip_pos[IOT_MAX_RINGS];
 	enum iot_seal_reason reason;
 	uint64_t rotate_retry_ns; /* no rotation by itself before this time */
+	int begin_error;	  /* of the last turn, which found no next segment; 0 = none */
 	uint64_t turn_ticket;	  /* rotate ticket that the turn answers, 0 = none */
 	uint64_t hold_until_ns;	  /* output failed: not before this time */
 	uint64_t hold_pause_ns;

@@ -105,6 +105,7 @@ static int flipped(struct worker *w)
 	struct segment_out *old = worker_out(w, (unsigned int)(w->turn.epoch & 1));
 	int r;
 
+	w->begin_error = 0;
 	/* This sample's misses go to E: it is the last epoch that can have had them all. */
 	r = worker_sample(w);
 	if (r < 0)
@@ -206,7 +207,7 @@ int worker_rotate_step(struct worker *w, uint64_t now_ns)
 		if (w->turn.final || w->active != (w->turn.epoch & 1) || w->turn.ready)
 			return r; /* not known under which epoch programs run: nothing is provable */
 		/* The next file could not be opened: stay in this epoch, which loses nothing. */
-		w->last_error = r;
+		w->begin_error = r;
 		w->rotate_retry_ns = now_ns + RETRY_PAUSE_NS;
 		answer(w, r, "");
 		w->phase = WORKER_STEADY;

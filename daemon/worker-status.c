@@ -133,9 +133,12 @@ void worker_status_update(struct worker *w)
 		.progress = w->progress,
 		.last_record_ns = w->drain.last_record_ns,
 		.last_error = w->last_error,
+		.begin_error = w->begin_error,
 	};
 	if (s.last_error == 0)
 		s.last_error = __atomic_load_n(&w->ctx.error, __ATOMIC_RELAXED);
+	if (s.last_error == 0)
+		s.last_error = s.begin_error;
 	if (o->books) {
 		s.epoch = o->books->epoch;
 		s.segment_bytes = iot_writer_bytes(o->writer);

@@ -53,6 +53,7 @@ struct worker_status {
 	uint64_t progress;	 /* grows while the worker is alive: for the watchdog */
 	uint64_t last_record_ns; /* complete_ns of the newest record written */
 	int last_error;	  /* negative errno of the last failed write, 0 = none since success */
+	int begin_error;  /* of beginning the next segment: the open one goes on; 0 = none */
 	char verdict[24]; /* capture so far: "complete", "lost", "unknown" */
 };
 

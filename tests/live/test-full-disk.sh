@@ -6,6 +6,7 @@
 # waits too; the daemon says what is wrong and goes on as soon as there is room. If the ring is too small for
 # the wait, the kernel side counts and files, and the sum is still that of /proc/diskstats. A daemon that has
 # to end on a full disk leaves a file that is never called complete.
+# A state directory that is removed: the daemon says so at the first rotation, and does not end as if all were sealed.
 #
 # timeout: 150
 
@@ -116,4 +117,20 @@ rm "$iot_state/filler"
 status=$?
 # 11, 20 and 21: unknown, torn, damaged. Lost (10) would need a footer, which has no room.
 assert_num "$phase: never complete" "$status" -ge 10
+umount "$iot_state"
+
+phase="a state directory that is gone"
+iot_setup "$dir/gone"
+printf 'devices:\n  include: [%s]\nstreams:\n  block:\n    block_age: 50ms\n    segment_age: 300ms\n' \
+	"$loop_name" >"$iot_dir/config.yaml"
+iot_start || bail "$phase: daemon" "it did not start"
+rm -r "$iot_state"
+load 2000 # blocks go on being written to the removed file: they must not hide the error
+said() { grep -q "the next segment cannot be begun: No such file" "$iot_log"; }
+assert_status "$phase: it is said" 0 wait_for 10 said
+assert_status "$phase: it is shown" 0 troubled
+iot_stop
+assert_eq "$phase: the daemon says that it failed" 74 $?
+assert_eq "$phase: nothing is called sealed after that" 0 \
+	"$(sed '1,/cannot be begun/d' "$iot_log" | grep -c ': sealed ')"
 tap_end

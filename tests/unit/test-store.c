@@ -256,6 +256,31 @@ static void test_publish_link(void **state)
 	test_publish(true);
 }
 
+/* Repeating is no error, since the sync after the rename may fail; a file that is gone is one. */
+static void test_publish_twice(void **state)
+{
+	struct store *s = open_store(capture_a);
+	char path[512], name[128];
+	int fd;
+
+	(void)state;
+	fd = make_segment(s, 1, 5, true);
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), 0);
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), 0);
+	close(fd);
+	fd = make_segment(s, 2, 5, true);
+	store_name(s, IOT_STREAM_BLOCK, 2, false, name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 2, fd, true), -ENOENT);
+	/* Nor does another file under its name make it one. */
+	store_name(s, IOT_STREAM_BLOCK, 2, true, name, sizeof(name));
+	make_file(name, 5, 0);
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 2, fd, true), -ENOENT);
+	close(fd);
+	store_close(s);
+}
+
 struct told {
 	unsigned int n;
 	unsigned int n_bad;
@@ -432,6 +457,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_bad_directories, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_publish_rename, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_publish_link, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_publish_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_recover, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_retention, setup, teardown),
 	};
