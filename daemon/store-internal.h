@@ -38,3 +38,6 @@ int store_parse_name(const char *name, const char *suffix, struct store_entry *r
 /* Never replaces: -EEXIST. Durable only after store_sync_dir(). */
 int store_rename(const struct store *s, const char *from, const char *to) IOT_MUST_CHECK;
 int store_sync_dir(const struct store *s) IOT_MUST_CHECK;
+
+/* name becomes base.bad (or base.bad.1 ...), durably. */
+int store_set_aside(const struct store *s, const char *name, const char *base) IOT_MUST_CHECK;

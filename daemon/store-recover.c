@@ -6,6 +6,10 @@
  * the final name, and only then is the torn one removed. A crash anywhere in between leaves either
  * the torn file (done again) or both (the torn one is removed). A predecessor may also have died
  * between sealing and renaming: then the file is whole and only its name is missing.
+ *
+ * A file of the final name may be anybody's (a copy that an operator recovered while the segment was
+ * being written is older than what the segment became), so both are read: the one that says more
+ * has the final name in the end, and the other is removed only if it holds nothing beyond that.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -17,55 +21,167 @@
 struct outcome {
 	uint64_t kept_records;
 	uint64_t lost_bytes;
+	bool displaced; /* a file of the final name was set aside */
 };
 
-static int set_aside(struct store *s, const char *name, const char *base)
-{
-	char bad[160];
-	int r;
+/* What a file holds. Nothing of it is set for a file that is no segment. */
+struct content {
+	struct iot_segment *seg; /* NULL: no segment */
+	bool whole;		 /* sealed, and as its footer says */
+	bool recovered;		 /* whole, but made from a torn file: a copy */
+	uint64_t n_records;	 /* in blocks that can be read */
+	uint64_t n_entries;	 /* of the other kinds: losses, requests in flight */
+};
 
-	snprintf(bad, sizeof(bad), "%s%s", base, STORE_SUFFIX_BAD);
-	r = store_rename(s, name, bad);
-	for (unsigned int i = 1; r == -EEXIST && i < 100; i++) {
-		snprintf(bad, sizeof(bad), "%s%s.%u", base, STORE_SUFFIX_BAD, i);
-		r = store_rename(s, name, bad);
-	}
-	return r < 0 ? r : store_sync_dir(s);
+static void content_done(struct content *c)
+{
+	c->seg = iot_segment_close(c->seg);
 }
 
-/* The final name exists already: did an interrupted recovery or publication make it from us? */
-static int finish_interrupted(struct store *s, const char *name, const char *base,
-			      const char *final)
+static bool is_no_segment(int r)
 {
-	_cleanup_(iot_segment_closep) struct iot_segment *seg = NULL;
+	return r == -EBADMSG || r == -EPROTONOSUPPORT || r == -EISDIR || r == -EINVAL;
+}
+
+static int count_content(struct content *c)
+{
+	_cleanup_free_ struct iot_verdict *v = calloc(1, sizeof(*v));
+	struct iot_block_info block;
+	int r;
+
+	if (!v)
+		return -ENOMEM;
+	r = iot_verify_segment(c->seg, v, NULL);
+	if (r < 0)
+		return r;
+	c->whole = iot_segment_footer(c->seg) && v->code < IOT_VERDICT_TORN;
+	c->recovered = c->whole && iot_segment_footer(c->seg)->reason == IOT_SEAL_RECOVERED;
+	c->n_records = v->n_records;
+	c->n_entries = 0;
+	iot_segment_rewind(c->seg);
+	while ((r = iot_segment_next_block(c->seg, &block, NULL)) != IOT_READ_END) {
+		if (r < 0)
+			return r;
+		if (r != IOT_READ_GAP && block.kind != IOT_BLOCK_REQUESTS)
+			c->n_entries += block.count;
+	}
+	iot_segment_rewind(c->seg);
+	return 0;
+}
+
+/* Positive 1: no segment. count: read all of it, else only what sealing left is looked at. */
+#define NO_SEGMENT 1
+static int content_open(struct store *s, const char *name, bool count, struct content *ret,
+			struct iot_error *err)
+{
+	struct content c = {};
+	int fd, r;
+
+	/* O_NONBLOCK: a FIFO of that name must not hold up the start. */
+	fd = openat(s->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 && errno == ELOOP)
+		return NO_SEGMENT;
+	if (fd < 0)
+		return iot_error_set(err, -errno, "%s: cannot open: %s", name, strerror(errno));
+	r = iot_segment_open_fd(fd, name, &c.seg, err);
+	if (is_no_segment(r))
+		return NO_SEGMENT;
+	if (r < 0)
+		return r;
+	if (count || iot_segment_state(c.seg) == IOT_SEGMENT_SEALED) {
+		r = count_content(&c);
+		if (r < 0) {
+			content_done(&c);
+			return iot_error_set(err, r, "%s: cannot read: %s", name, strerror(-r));
+		}
+	}
+	*ret = c;
+	return 0;
+}
+
+static bool holds_all_of(const struct content *a, const struct content *b)
+{
+	return a->n_records >= b->n_records && a->n_entries >= b->n_entries;
+}
+
+static bool same_segment(const struct content *a, const struct content *b)
+{
+	const struct iot_segment_info *x = iot_segment_info(a->seg), *y = iot_segment_info(b->seg);
+
+	return x->stream == y->stream && x->seq == y->seq &&
+	       memcmp(x->capture_id, y->capture_id, sizeof(x->capture_id)) == 0;
+}
+
+/* Of an unfinished file and the one that has its final name already: is the former worth more? */
+static bool says_more(const struct content *open, const struct content *final)
+{
+	if (!open->seg)
+		return false;
+	if (!final->seg)
+		return true;
+	/* What the daemon sealed itself proves what no copy can prove. */
+	if (open->whole && !open->recovered)
+		return !final->whole || final->recovered || final->n_records < open->n_records;
+	if (final->whole && !final->recovered)
+		return false;
+	if (open->n_records != final->n_records)
+		return open->n_records > final->n_records;
+	return open->n_entries > final->n_entries;
+}
+
+/*
+ * The final name exists already: an interrupted recovery or publication made it from us, or somebody
+ * else did. Positive 1: the unfinished file is worth more, the other has to go.
+ */
+#define DISPLACE 1
+static int finish_interrupted(struct store *s, const char *name, const char *base,
+			      const char *final, const struct content *open, struct outcome *ret)
+{
+	_cleanup_(content_done) struct content other = {};
 	struct stat a, b;
-	bool ours = false;
-	int fd;
+	bool spare;
+	int r;
 
 	if (fstatat(s->dirfd, name, &a, AT_SYMLINK_NOFOLLOW) < 0 ||
 	    fstatat(s->dirfd, final, &b, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	if (a.st_dev == b.st_dev && a.st_ino == b.st_ino) {
-		ours = true; /* linked, not yet unlinked */
-	} else {
-		fd = openat(s->dirfd, final, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (fd < 0)
-			return -errno;
-		if (iot_segment_open_fd(fd, final, &seg, NULL) == 0) {
-			const struct iot_footer *f = iot_segment_footer(seg);
-
-			ours = f && f->reason == IOT_SEAL_RECOVERED;
-		}
+	r = content_open(s, final, true, &other, NULL);
+	if (r < 0)
+		return r;
+	spare = a.st_dev == b.st_dev && a.st_ino == b.st_ino; /* linked, not yet unlinked */
+	if (!spare && says_more(open, &other))
+		return DISPLACE;
+	/* What is no segment any more had nothing that could be kept when the copy was made, either. */
+	if (!spare && other.recovered && !(open->whole && !open->recovered))
+		spare = !open->seg || (same_segment(open, &other) && holds_all_of(&other, open));
+	ret->kept_records = other.n_records;
+	if (!spare) {
+		r = store_set_aside(s, name, base);
+		return r < 0 ? r : -EEXIST;
 	}
-	if (!ours)
-		return set_aside(s, name, base);
 	if (unlinkat(s->dirfd, name, 0) < 0)
 		return -errno;
 	return store_sync_dir(s);
 }
 
+/* Gives name its final name. displace: after the file that has it was set aside. */
+static int take_name(struct store *s, const char *name, const char *base, const char *final,
+		     bool displace, struct outcome *ret)
+{
+	int r;
+
+	if (displace) {
+		r = store_set_aside(s, final, base);
+		if (r < 0)
+			return r;
+		ret->displaced = true;
+	}
+	r = store_rename(s, name, final);
+	return r < 0 ? r : store_sync_dir(s);
+}
+
 static int rebuild(struct store *s, struct iot_segment *seg, const char *name, const char *base,
-		   const char *final, struct outcome *ret, struct iot_error *err)
+		   const char *final, bool displace, struct outcome *ret, struct iot_error *err)
 {
 	_cleanup_close_ int fd = -EBADF;
 	char tmp[160];
@@ -82,9 +198,7 @@ static int rebuild(struct store *s, struct iot_segment *seg, const char *name, c
 	fd = openat(s->dirfd, tmp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 	if (fd < 0 || fdatasync(fd) < 0)
 		return iot_error_set(err, -errno, "%s: cannot sync: %s", tmp, strerror(errno));
-	r = store_rename(s, tmp, final);
-	if (r >= 0)
-		r = store_sync_dir(s);
+	r = take_name(s, tmp, base, final, displace, ret);
 	if (r < 0)
 		return iot_error_set(err, r, "%s: cannot rename to %s: %s", tmp, final,
 				     strerror(-r));
@@ -94,15 +208,14 @@ static int rebuild(struct store *s, struct iot_segment *seg, const char *name, c
 	return store_sync_dir(s);
 }
 
-static int rename_sealed(struct store *s, const char *name, const char *final)
+static int rename_sealed(struct store *s, const char *name, const char *base, const char *final,
+			 bool displace, struct outcome *ret)
 {
 	_cleanup_close_ int fd = openat(s->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	int r;
 
 	if (fd < 0 || fdatasync(fd) < 0)
 		return -errno;
-	r = store_rename(s, name, final);
-	return r < 0 ? r : store_sync_dir(s);
+	return take_name(s, name, base, final, displace, ret);
 }
 
 /* Positive 1: nothing can be recovered from this file. */
@@ -110,37 +223,29 @@ static int rename_sealed(struct store *s, const char *name, const char *final)
 static int recover_one(struct store *s, const char *name, const char *base, struct outcome *ret,
 		       struct iot_error *err)
 {
-	_cleanup_(iot_segment_closep) struct iot_segment *seg = NULL;
+	_cleanup_(content_done) struct content open = {};
 	char final[160];
 	struct stat st;
-	int fd, r;
+	bool taken;
+	int r;
 
 	snprintf(final, sizeof(final), "%s%s", base, STORE_SUFFIX_SEALED);
-	if (fstatat(s->dirfd, final, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return finish_interrupted(s, name, base, final);
-	/* O_NONBLOCK: a FIFO of that name must not hold up the start. */
-	fd = openat(s->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0)
-		return iot_error_set(err, -errno, "%s: cannot open: %s", name, strerror(errno));
-	r = iot_segment_open_fd(fd, name, &seg, err);
-	if (r == -EBADMSG || r == -EPROTONOSUPPORT || r == -EISDIR || r == -EINVAL)
-		return HOPELESS;
+	taken = fstatat(s->dirfd, final, &st, AT_SYMLINK_NOFOLLOW) == 0;
+	r = content_open(s, name, taken, &open, err);
 	if (r < 0)
 		return r;
-	if (iot_segment_state(seg) == IOT_SEGMENT_SEALED) {
-		struct iot_verdict *v = calloc(1, sizeof(*v));
-
-		if (!v)
-			return -ENOMEM;
-		r = iot_verify_segment(seg, v, NULL);
-		ret->kept_records = v->n_records;
-		if (r >= 0 && v->code < IOT_VERDICT_TORN) {
-			free(v);
-			return rename_sealed(s, name, final);
-		}
-		free(v);
+	if (taken) {
+		r = finish_interrupted(s, name, base, final, &open, ret);
+		if (r != DISPLACE)
+			return r;
+	} else if (r == NO_SEGMENT) {
+		return HOPELESS;
 	}
-	r = rebuild(s, seg, name, base, final, ret, err);
+	if (open.whole) {
+		ret->kept_records = open.n_records;
+		return rename_sealed(s, name, base, final, taken, ret);
+	}
+	r = rebuild(s, open.seg, name, base, final, taken, ret, err);
 	return r == -EBADMSG ? HOPELESS : r;
 }
 
@@ -229,7 +334,7 @@ int store_recover(struct store *s, store_recovered_fn notify, void *userdata, si
 		if (q == HOPELESS) {
 			if (fstatat(s->dirfd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
 				o.lost_bytes = (uint64_t)st.st_size;
-			q = set_aside(s, names[i], base);
+			q = store_set_aside(s, names[i], base);
 			if (q >= 0)
 				q = -EBADMSG;
 		} else if (q >= 0) {
@@ -237,6 +342,12 @@ int store_recover(struct store *s, store_recovered_fn notify, void *userdata, si
 		}
 		if (notify)
 			notify(userdata, names[i], o.kept_records, o.lost_bytes, q);
+		if (notify && o.displaced) {
+			char final[160];
+
+			snprintf(final, sizeof(final), "%s%s", base, STORE_SUFFIX_SEALED);
+			notify(userdata, final, 0, 0, -EEXIST);
+		}
 	}
 	for (size_t i = 0; i < n; i++)
 		free(names[i]);

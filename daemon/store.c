@@ -13,6 +13,7 @@
 
 #include "daemon/crash-point.h"
 #include "daemon/store-internal.h"
+#include "format/reader.h"
 
 static const char hex_digits[] = "0123456789abcdef";
 
@@ -245,6 +246,44 @@ int store_sync_dir(const struct store *s)
 	return 0;
 }
 
+int store_set_aside(const struct store *s, const char *name, const char *base)
+{
+	char bad[160];
+	int r;
+
+	snprintf(bad, sizeof(bad), "%s%s", base, STORE_SUFFIX_BAD);
+	r = store_rename(s, name, bad);
+	for (unsigned int i = 1; r == -EEXIST && i < 100; i++) {
+		snprintf(bad, sizeof(bad), "%s%s.%u", base, STORE_SUFFIX_BAD, i);
+		r = store_rename(s, name, bad);
+	}
+	return r < 0 ? r : store_sync_dir(s);
+}
+
+static struct iot_segment *open_footer(const struct store *s, const char *name)
+{
+	struct iot_segment *seg = NULL;
+	int fd = openat(s->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+	if (fd < 0 || iot_segment_open_fd(fd, name, &seg, NULL) < 0)
+		return NULL;
+	if (!iot_segment_footer(seg))
+		seg = iot_segment_close(seg);
+	return seg;
+}
+
+/* Somebody recovered the segment while it was being written: an older copy has its name. */
+static bool is_stale_copy(const struct store *s, const char *copy, const char *sealed)
+{
+	_cleanup_(iot_segment_closep) struct iot_segment *a = open_footer(s, copy);
+	_cleanup_(iot_segment_closep) struct iot_segment *b = open_footer(s, sealed);
+
+	return a && b && iot_segment_footer(a)->reason == IOT_SEAL_RECOVERED &&
+	       iot_segment_footer(b)->reason != IOT_SEAL_RECOVERED &&
+	       iot_segment_declared(a, IOT_BLOCK_REQUESTS) <=
+		       iot_segment_declared(b, IOT_BLOCK_REQUESTS);
+}
+
 static bool is_name_of(const struct store *s, const char *name, int fd)
 {
 	struct stat a, b;
@@ -265,6 +304,15 @@ int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
 		return -errno;
 	crash_point("synced");
 	r = store_rename(s, from, to);
+	if (r == -EEXIST && is_stale_copy(s, to, from)) {
+		char base[128];
+
+		snprintf(base, sizeof(base), "%.*s",
+			 (int)(strlen(from) - strlen(STORE_SUFFIX_OPEN)), from);
+		r = store_set_aside(s, to, base);
+		if (r >= 0)
+			r = store_rename(s, from, to);
+	}
 	/* Renamed by an attempt whose directory sync failed; a file that is gone is no success. */
 	if (r == -ENOENT && is_name_of(s, to, fd))
 		r = 0;

@@ -27,12 +27,16 @@ const uint8_t *store_capture_id(const struct store *s);
 void store_name(const struct store *s, enum iot_stream stream, uint64_t seq, bool sealed, char *buf,
 		size_t size);
 
-/* Makes a whole (sealed, still .open) file durable and gives it its final name. May wait. */
+/* Makes a whole (sealed, still .open) file durable and gives it its final name. May wait. -EEXIST: the
+ * final name is taken; only a copy recovered from the unfinished file gives way (becomes .bad). */
 int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
 		  bool sync) IOT_MUST_CHECK;
 
 /* Recovers every torn .open file of earlier captures into a sealed one. ret_n = files recovered.
- * A file that cannot be recovered is renamed to .bad, never deleted. notify (may be NULL) is told each. */
+ * A file that cannot be recovered is renamed to .bad, never deleted. Of two files for one name the
+ * one that holds more has it in the end, and the other becomes .bad unless it holds nothing beyond.
+ * notify (may be NULL) is told each: kept_records are those of the file that has the final name;
+ * -EEXIST: the file lost that comparison and is .bad now. */
 typedef void (*store_recovered_fn)(void *userdata, const char *name, uint64_t kept_records,
 				   uint64_t lost_bytes, int error);
 int store_recover(struct store *s, store_recovered_fn notify, void *userdata, size_t *ret_n,

@@ -389,6 +389,173 @@ static void test_recover(void **state)
 	store_close(s);
 }
 
+static void path_of(char path[256], const char *suffix)
+{
+	snprintf(path, 256, "%s/block-%s-0000000001%s", dir, hex_a, suffix);
+}
+
+static bool segment_exists(const char *suffix)
+{
+	char path[256];
+
+	path_of(path, suffix);
+	return access(path, F_OK) == 0;
+}
+
+static enum iot_seal_reason segment_is(const char *suffix, uint64_t n_records)
+{
+	char name[128];
+	enum iot_seal_reason reason;
+	uint64_t records;
+	int verdict;
+
+	snprintf(name, sizeof(name), "block-%s-0000000001%s", hex_a, suffix);
+	reason = reason_of(name, &records, &verdict);
+	assert_int_equal(records, n_records);
+	return reason;
+}
+
+/* What `iotracectl recover` makes of the unfinished segment 1 of that many records, under its final name. */
+static void make_copy(struct store *s, unsigned int n)
+{
+	_cleanup_(iot_segment_closep) struct iot_segment *seg = NULL;
+	uint64_t kept, lost;
+	char path[256], name[128];
+
+	close(make_segment(s, 1, n, false));
+	store_name(s, IOT_STREAM_BLOCK, 1, false, name, sizeof(name));
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	store_name(s, IOT_STREAM_BLOCK, 1, true, name, sizeof(name));
+	assert_int_equal(iot_segment_open(path, &seg, NULL), 0);
+	assert_int_equal(iot_recover(seg, store_dirfd(s), name, &kept, &lost, NULL), 0);
+	assert_int_equal(kept, n);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Segment 1 unfinished or sealed beside a file that has its final name; then the next start. */
+static struct told start_after(unsigned int n_copy, unsigned int n_open, bool sealed)
+{
+	struct store *s = open_store(capture_a);
+	struct told t = {};
+	size_t n;
+
+	if (n_copy)
+		make_copy(s, n_copy);
+	else
+		make_file("block-aa010000000000000000000000000000-0000000001.iot", 50, 0);
+	close(make_segment(s, 1, n_open, sealed));
+	store_close(s);
+	s = open_store(capture_b);
+	assert_int_equal(store_recover(s, tell, &t, &n, NULL), 0);
+	store_close(s);
+	assert_false(segment_exists(".open"));
+	assert_false(segment_exists(".recovering"));
+	assert_int_equal(n, t.n - t.n_bad);
+	return t;
+}
+
+/* Recovered by hand while it was written, then SIGKILL: the segment has more than the copy. */
+static void test_copy_then_killed(void **state)
+{
+	struct told t = start_after(5, 9, false);
+
+	(void)state;
+	assert_int_equal(t.kept, 9);
+	assert_int_equal(t.n_bad, 1); /* the copy */
+	assert_int_equal(segment_is(".iot", 9), IOT_SEAL_RECOVERED);
+	assert_int_equal(segment_is(".bad", 5), IOT_SEAL_RECOVERED);
+}
+
+/* Killed between the seal and the rename: no copy is as good, not even one of as many records. */
+static void test_copy_then_sealed(void **state)
+{
+	struct told t = start_after(9, 9, true);
+
+	(void)state;
+	assert_int_equal(t.kept, 9);
+	assert_int_equal(t.lost_bytes, 0);
+	assert_int_equal(t.n_bad, 1);
+	assert_int_equal(segment_is(".iot", 9), IOT_SEAL_SIZE);
+	assert_int_equal(segment_is(".bad", 9), IOT_SEAL_RECOVERED);
+}
+
+/* The copy has everything: our own recovery made it, and the counts are those of what is kept. */
+static void test_copy_has_all(void **state)
+{
+	struct told t = start_after(9, 9, false);
+
+	(void)state;
+	assert_int_equal(t.kept, 9);
+	assert_int_equal(t.n, 1);
+	assert_int_equal(t.n_bad, 0);
+	assert_int_equal(segment_is(".iot", 9), IOT_SEAL_RECOVERED);
+	assert_false(segment_exists(".bad"));
+}
+
+/* What has the final name and is no segment does not keep one from it. */
+static void test_garbage_then_killed(void **state)
+{
+	struct told t = start_after(0, 9, false);
+
+	(void)state;
+	assert_int_equal(t.kept, 9);
+	assert_int_equal(segment_is(".iot", 9), IOT_SEAL_RECOVERED);
+	assert_true(segment_exists(".bad"));
+}
+
+/* A copy of another segment under that name: both stay. */
+static void test_copy_of_another(void **state)
+{
+	struct store *s = open_store(capture_b);
+	char path[256], from[256];
+	struct told t = {};
+	size_t n;
+
+	(void)state;
+	make_copy(s, 9);
+	snprintf(from, sizeof(from), "%s/block-bb020000000000000000000000000000-0000000001.iot",
+		 dir);
+	store_close(s);
+	s = open_store(capture_a);
+	close(make_segment(s, 1, 9, false));
+	store_close(s);
+	path_of(path, ".iot");
+	assert_int_equal(rename(from, path), 0);
+	s = open_store(capture_b);
+	assert_int_equal(store_recover(s, tell, &t, &n, NULL), 0);
+	store_close(s);
+	assert_int_equal(t.n_bad, 1);
+	assert_true(segment_exists(".iot"));
+	assert_true(segment_exists(".bad"));
+}
+
+/* An older copy gives way to the segment itself, and to nothing less. */
+static void test_publish_over_copy(void **state)
+{
+	struct store *s = open_store(capture_a);
+	char path[256];
+	int fd;
+
+	(void)state;
+	make_copy(s, 5);
+	fd = make_segment(s, 1, 4, true);
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), -EEXIST);
+	close(fd);
+	assert_int_equal(segment_is(".iot", 5), IOT_SEAL_RECOVERED);
+	assert_int_equal(segment_is(".open", 4), IOT_SEAL_SIZE);
+	s->no_noreplace = true;
+	make_file("block-aa010000000000000000000000000000-0000000001.bad", 50, 0);
+	path_of(path, ".open");
+	assert_int_equal(unlink(path), 0);
+	fd = make_segment(s, 1, 6, true);
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), 0);
+	close(fd);
+	assert_int_equal(segment_is(".iot", 6), IOT_SEAL_SIZE);
+	assert_int_equal(segment_is(".bad.1", 5), IOT_SEAL_RECOVERED);
+	assert_false(segment_exists(".open"));
+	store_close(s);
+}
+
 static unsigned int count_sealed(void)
 {
 	unsigned int n = 0;
@@ -459,6 +626,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_publish_link, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_publish_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_recover, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_copy_then_killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_copy_then_sealed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_copy_has_all, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_garbage_then_killed, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_copy_of_another, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_publish_over_copy, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_retention, setup, teardown),
 	};
 
