@@ -3,8 +3,10 @@
  * verb-recover.c - a torn or damaged segment, rebuilt as a new sealed one beside it.
  *
  * The input is never changed. The output appears whole or not at all (written under a temporary
- * name, synced, renamed) and never replaces an existing file. Default name: NAME.iot for NAME.open,
- * else NAME.recovered.iot; --output names a file, or a directory to put it in.
+ * name, synced, renamed) and never replaces an existing file. Default name: NAME.recovered.iot for
+ * NAME.open and NAME.iot, never the name the daemon will give the segment itself; --output names a
+ * file, or a directory to put it in. A segment that is still being written is refused: what is not
+ * written yet is not lost, and `rotate` gives all of it.
  */
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -38,12 +40,30 @@ static int choose_output(const char *input, const char *output, char **ret_dir, 
 				     (int)(open_file  ? len - 5
 					   : iot_file ? len - 4
 						      : len),
-				     base, open_file ? ".iot" : ".recovered.iot") < 0)
+				     base, ".recovered.iot") < 0)
 			return -ENOMEM;
 	}
 	*ret_dir = IOT_TAKE_PTR(dir);
 	*ret_name = IOT_TAKE_PTR(name);
 	return 0;
+}
+
+/* Does a process own the state directory that input lies in (daemon/store.c: take_lock)? *ret_pid: 0
+ * if it is one of another PID namespace. */
+static bool has_writer(const char *input, pid_t *ret_pid)
+{
+	const char *slash = strrchr(input, '/');
+	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	_cleanup_free_ char *path = NULL;
+	_cleanup_close_ int fd = -EBADF;
+
+	if (asprintf(&path, "%.*slock", slash ? (int)(slash - input) + 1 : 0, input) < 0)
+		return false;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0 || fcntl(fd, F_GETLK, &l) < 0 || l.l_type != F_WRLCK)
+		return false;
+	*ret_pid = l.l_pid;
+	return true;
 }
 
 /* Without replacing; some file systems cannot do it in one step, link(2) is the other way. */
@@ -104,11 +124,22 @@ int verb_recover(struct ctl *c, int argc, char **argv)
 	_cleanup_free_ char *dir = NULL, *name = NULL;
 	struct iot_error err = {0};
 	struct iot_verdict v;
+	pid_t writer = 0;
+	char pid[40] = "another process";
+	size_t len;
 	int r;
 
 	if (argc != 2)
 		return ctl_fail(CTL_USAGE,
 				"recover needs one segment file: recover FILE [--output PATH]");
+	len = strlen(argv[1]);
+	if (len > 5 && strcmp(argv[1] + len - 5, ".open") == 0 && has_writer(argv[1], &writer)) {
+		if (writer > 0)
+			snprintf(pid, sizeof(pid), "process %ld", (long)writer);
+		return ctl_fail(CTL_ERROR,
+				"%s: is being written by %s; 'iotracectl rotate' seals it", argv[1],
+				pid);
+	}
 	r = iot_segment_open(argv[1], &s, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));

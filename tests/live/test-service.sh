@@ -180,6 +180,11 @@ assert_status "--duration ends by itself" 0 timeout 20 "$IOTRACED" --state-dir "
 iot_setup "$dir/killed"
 iot_start || bail "start before SIGKILL"
 ctl flush
+live=$(find "$iot_state" -name '*.open')
+"$IOTRACECTL" recover "$live" >"$dir/recover.txt" 2>&1
+assert_eq "recover refuses the segment that is being written" \
+	"1 iotracectl: $live: is being written by process $iot_pid; 'iotracectl rotate' seals it" "$? $(cat "$dir/recover.txt")"
+assert_eq "and makes no file beside it" "1 0" "$(open_segments) $(sealed_segments)"
 iot_stop KILL
 assert_eq "SIGKILL leaves the segment and a dead socket" "1 yes" \
 	"$(open_segments) $([ -S "$iot_sock" ] && echo yes)"
