@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * verb-segments.c - what files there are, and what each says of itself. Cheap: footers are read,
- * blocks are not (verify does that), except the headers of blocks where there is no footer yet.
+ * blocks are not (verify does that), except the headers of blocks where no footer tells the end.
  *
  * state is sealed, open (*.open: still written, or left behind by a crash) or torn. --json: an
  * array of {path, name, stream, host, kernel, capture, seq, epoch, state, reason, first_ns,
- * last_ns (wall clock), records, in_flight, ledger_entries, bytes, bytes_per_record, verdict,
- * reasons[]}.
+ * last_ns (wall clock; null: not known), records, in_flight, ledger_entries, bytes,
+ * bytes_per_record, verdict, reasons[]}.
  */
 #include <json-c/json.h>
 
@@ -24,25 +24,37 @@ struct row {
 	struct iot_verdict verdict;
 };
 
-/* Without a footer, the headers of the blocks say how much there is. */
-static void count_blocks(struct row *row)
+/* The headers of the blocks: how many requests there are, and the time of the last (0: none). */
+static uint64_t walk_blocks(struct iot_segment *s, uint64_t *ret_last_ns)
 {
 	struct iot_block_info block;
-	uint64_t last = 0;
+	uint64_t last = 0, n = 0;
 	int r;
 
-	iot_segment_rewind(row->s);
+	iot_segment_rewind(s);
 	for (;;) {
-		r = iot_segment_next_block(row->s, &block, NULL);
+		r = iot_segment_next_block(s, &block, NULL);
 		if (r < 0 || r == IOT_READ_END)
 			break;
 		if (r == IOT_READ_GAP || block.kind != IOT_BLOCK_REQUESTS)
 			continue;
-		row->records += block.count;
+		n += block.count;
 		last = IOT_MAX(last, block.last_ns);
 	}
-	iot_segment_rewind(row->s);
-	row->last_ns = last ? iot_segment_realtime_ns(row->s, last) : row->first_ns;
+	iot_segment_rewind(s);
+	*ret_last_ns = last ? iot_segment_realtime_ns(s, last) : 0;
+	return n;
+}
+
+/* When the record ends. One recovered from a torn file does not know when its daemon died. */
+static uint64_t footer_last_ns(struct iot_segment *s, const struct iot_footer *f)
+{
+	uint64_t last = f->epoch_last_ns ? f->epoch_last_ns : f->clocks.monotonic_ns;
+
+	if (last)
+		return iot_segment_realtime_ns(s, last);
+	(void)walk_blocks(s, &last);
+	return last;
 }
 
 static void fill_row(struct row *row, struct iot_segment *s)
@@ -57,13 +69,11 @@ static void fill_row(struct row *row, struct iot_segment *s)
 		row->state = "sealed";
 		if (row->footer->epoch_first_ns)
 			row->first_ns = iot_segment_realtime_ns(s, row->footer->epoch_first_ns);
-		row->last_ns = iot_segment_realtime_ns(
-			s, row->footer->epoch_last_ns ? row->footer->epoch_last_ns
-						      : row->footer->clocks.monotonic_ns);
+		row->last_ns = footer_last_ns(s, row->footer);
 		row->records = iot_segment_declared(s, IOT_BLOCK_REQUESTS);
 	} else {
 		row->state = dot && strcmp(dot, ".open") == 0 ? "open" : "torn";
-		count_blocks(row);
+		row->records = walk_blocks(s, &row->last_ns);
 	}
 	iot_verdict_footer(row->info, row->footer, &row->verdict);
 }
@@ -121,7 +131,7 @@ static void row_cells(struct ctl_table *t, const struct row *row)
 	ctl_table_cell(t, "%llu", (unsigned long long)row->info->epoch);
 	ctl_table_cell(t, "%s", row->state);
 	ctl_table_cell(t, "%s", ctl_human_time(row->first_ns, buf));
-	ctl_table_cell(t, "%s", ctl_human_time(row->last_ns, buf));
+	ctl_table_cell(t, "%s", row->last_ns ? ctl_human_time(row->last_ns, buf) : "-");
 	ctl_table_cell(t, "%s", ctl_human_count(row->records, buf));
 	ctl_table_cell(t, "%s", ctl_human_size(iot_segment_size(row->s), buf));
 	if (row->records)
@@ -134,7 +144,7 @@ static void row_cells(struct ctl_table *t, const struct row *row)
 
 static bool wanted(const struct iot_filter *f, const struct row *row)
 {
-	return (!f->since_ns || row->last_ns >= f->since_ns) &&
+	return (!f->since_ns || !row->last_ns || row->last_ns >= f->since_ns) &&
 	       (!f->until_ns || row->first_ns <= f->until_ns);
 }
 
