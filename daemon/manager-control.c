@@ -156,7 +156,7 @@ struct change_job {
 	bool rotate;
 	bool selected[MANAGER_MAX_STREAMS];
 	char names[MANAGER_MAX_STREAMS][128];
-	char failed[32]; /* stream that failed */
+	char failed[128]; /* stream that failed, or the file that was in the way */
 };
 
 static int change_run(void *arg)
@@ -176,7 +176,9 @@ static int change_run(void *arg)
 					      sizeof(j->names[i]))
 			      : worker_flush(s->worker);
 		if (r < 0) {
-			snprintf(j->failed, sizeof(j->failed), "%s", iot_stream_name(s->id));
+			snprintf(j->failed, sizeof(j->failed), "%s",
+				 r == -EEXIST && j->names[i][0] ? j->names[i]
+								: iot_stream_name(s->id));
 			return r;
 		}
 	}

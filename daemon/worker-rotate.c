@@ -164,8 +164,9 @@ static void sealed(struct worker *w)
 	w->closing = (struct epoch_totals){};
 	if (t->unbalanced)
 		w->unbalanced++;
-	store_name(w->store, w->stream, t->seq, t->seal_error >= 0, w->last_name,
-		   sizeof(w->last_name));
+	/* -EEXIST is about the file that has the final name already. */
+	store_name(w->store, w->stream, t->seq, t->seal_error >= 0 || t->seal_error == -EEXIST,
+		   w->last_name, sizeof(w->last_name));
 	w->turn_result = t->seal_error;
 	if (t->seal_error < 0)
 		w->last_error = t->seal_error;

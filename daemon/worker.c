@@ -198,7 +198,7 @@ int worker_rotate(struct worker *w, enum iot_seal_reason reason, char *ret_name,
 	r = wait_for(w, &w->rotate, ticket);
 	if (r >= 0)
 		r = w->rotate_result;
-	if (r >= 0)
+	if (r >= 0 || r == -EEXIST)
 		snprintf(ret_name, size, "%s", w->rotate_name);
 	pthread_mutex_unlock(&w->lock);
 	return r;

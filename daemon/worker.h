@@ -62,7 +62,8 @@ struct worker_status {
 int worker_start(const struct worker_options *opts, struct worker **ret,
 		 struct iot_error *err) IOT_MUST_CHECK;
 void worker_status(struct worker *w, struct worker_status *ret);
-/* Commands: return when done or -ETIMEDOUT. reason tells the footer why. */
+/* Commands: return when done or -ETIMEDOUT. reason tells the footer why. -EEXIST: ret_name
+ * is the file that has the final name already. */
 int worker_rotate(struct worker *w, enum iot_seal_reason reason, char *ret_name,
 		  size_t size) IOT_MUST_CHECK;
 int worker_flush(struct worker *w) IOT_MUST_CHECK; /* everything produced so far is in the file */
