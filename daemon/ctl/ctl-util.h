@@ -41,6 +41,8 @@ int ctl_scan_failed(int r, const struct iot_error *err);
 /* Both in one. CTL_OK or a CTL_* code. */
 int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **ret) IOT_MUST_CHECK;
 
+/* After a pass that gave n_requests: says on stderr if --dev names no device of the record. */
+void ctl_note_device(const struct ctl *c, const struct iot_scan *scan, uint64_t n_requests);
 /* Some filter is on. */
 bool ctl_filter_active(const struct iot_filter *f);
 /* One that losses do not have: a lost request left no swap, pid, comm or latency behind. */

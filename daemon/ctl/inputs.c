@@ -46,13 +46,86 @@ int ctl_scan_failed(int r, const struct iot_error *err)
 			err->text[0] ? err->text : strerror(-r));
 }
 
+/* `report vda` means the disk: a bare word that is no path is likely the name of a device. */
+static void add_device_hint(int argc, char **argv, struct iot_error *err)
+{
+	for (int i = 1; i < argc; i++) {
+		size_t len = strlen(argv[i]), at = strlen(err->text);
+
+		if (argv[i][strcspn(argv[i], "/.")] || strncmp(err->text, argv[i], len) != 0 ||
+		    err->text[len] != ':')
+			continue;
+		snprintf(err->text + at, sizeof(err->text) - at, "; for a device write --dev %s",
+			 argv[i]);
+		return;
+	}
+}
+
 int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **ret)
 {
 	struct iot_error err = {0};
 	int r;
 
 	r = ctl_scan_try(c, argc, argv, ret, &err);
+	if (r == -ENOENT && !c->filter.dev[0])
+		add_device_hint(argc, argv, &err);
 	return r < 0 ? ctl_scan_failed(r, &err) : CTL_OK;
+}
+
+#define NOTE_MAX_DEVICES 32U
+
+struct device_list {
+	const char *names[NOTE_MAX_DEVICES]; /* borrowed from the segments */
+	size_t n;
+	bool more;
+	bool found;
+};
+
+static void collect_devices(const struct iot_names *names, const char *wanted,
+			    struct device_list *l)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		const char *name = names->items[i].name;
+		uint32_t dev = (uint32_t)names->items[i].key;
+		char number[32];
+		size_t k = 0;
+
+		snprintf(number, sizeof(number), "%u:%u", IOT_DEV_MAJOR(dev), IOT_DEV_MINOR(dev));
+		l->found |= strcmp(name, wanted) == 0 || strcmp(number, wanted) == 0;
+		while (k < l->n && strcmp(l->names[k], name) != 0)
+			k++;
+		if (k < l->n)
+			continue;
+		if (l->n == NOTE_MAX_DEVICES)
+			l->more = true;
+		else
+			l->names[l->n++] = name;
+	}
+}
+
+void ctl_note_device(const struct ctl *c, const struct iot_scan *scan, uint64_t n_requests)
+{
+	char a[2 * 80 + 1], list[NOTE_MAX_DEVICES * sizeof(a)] = "";
+	struct device_list l = {0};
+	size_t len = 0;
+
+	if (!c->filter.dev[0] || n_requests)
+		return;
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		const struct iot_segment *s = iot_scan_segment(scan, i);
+
+		collect_devices(&iot_segment_info(s)->devices, c->filter.dev, &l);
+		if (iot_segment_footer(s))
+			collect_devices(&iot_segment_footer(s)->devices, c->filter.dev, &l);
+	}
+	if (l.found)
+		return;
+	for (size_t i = 0; i < l.n && len < sizeof(list); i++)
+		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "",
+					ctl_printable(l.names[i], a, sizeof(a)));
+	(void)ctl_fail(CTL_OK, "no request on '%s'; devices in this record: %s%s",
+		       ctl_printable(c->filter.dev, a, sizeof(a)), l.n ? list : "none with a name",
+		       l.more ? ", ..." : "");
 }
 
 static const char *cached_name(struct ctl_naming *n, uint32_t dev)

@@ -217,6 +217,21 @@ static int set_text(const char *name, const char *s, char *dst, size_t size, str
 	return 0;
 }
 
+/* 10 alone would be 10 s to the parser, and 10 ms to most who write it. */
+static int set_latency(const char *s, uint64_t *ret_ns, struct iot_error *err)
+{
+	size_t digits = strspn(s, "0123456789.");
+
+	if (iot_parse_duration(s, ret_ns) < 0)
+		return iot_error_set(err, -EINVAL,
+				     "--min-latency: '%s' is no time; write 500us, 10ms, 1.5s", s);
+	if (!s[digits])
+		return iot_error_set(err, -EINVAL,
+				     "--min-latency: '%s' has no unit; write %sus, %sms or %ss", s,
+				     s, s, s);
+	return 0;
+}
+
 static int set_filter(struct iot_filter *f, int opt, const char *s, struct iot_error *err)
 {
 	uint64_t v;
@@ -245,11 +260,7 @@ static int set_filter(struct iot_filter *f, int opt, const char *s, struct iot_e
 		f->pid = (uint32_t)v;
 		return 0;
 	case OPT_MIN_LATENCY:
-		if (iot_parse_duration(s, &f->min_latency_ns) < 0)
-			return iot_error_set(
-				err, -EINVAL,
-				"--min-latency: '%s' is no time; write 500us, 10ms, 1.5s", s);
-		return 0;
+		return set_latency(s, &f->min_latency_ns, err);
 	default:
 		if (iot_parse_u64(s, &f->id) < 0 || f->id == 0)
 			return iot_error_set(err, -EINVAL, "--id: '%s' is no request id", s);

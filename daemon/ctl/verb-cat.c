@@ -9,7 +9,8 @@
 #include "daemon/ctl/ctl-util.h"
 #include "format/render.h"
 
-static int copy_requests(const struct ctl *c, struct iot_scan *scan, struct ctl_out *out)
+static int copy_requests(const struct ctl *c, struct iot_scan *scan, struct ctl_out *out,
+			 uint64_t *n_requests)
 {
 	struct iot_render render = {0};
 	struct ctl_naming naming = {.render = &render};
@@ -30,6 +31,7 @@ static int copy_requests(const struct ctl *c, struct iot_scan *scan, struct ctl_
 		p = ctl_out_room(out, IOT_RENDER_MAX);
 		ctl_out_take(out, c->json ? iot_render_json(p, &req, &render)
 					  : iot_render_text(p, &req, &render));
+		++*n_requests;
 		if (out->error)
 			return 0; /* reported by the caller, once */
 	}
@@ -40,6 +42,7 @@ int verb_cat(struct ctl *c, int argc, char **argv)
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
 	struct iot_error err = {0};
 	struct iot_verdict v;
+	uint64_t n_requests = 0;
 	struct ctl_out out;
 	int r, code;
 
@@ -51,7 +54,7 @@ int verb_cat(struct ctl *c, int argc, char **argv)
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", strerror(-r));
 	iot_scan_columns(scan, IOT_COLS_ALL);
-	code = copy_requests(c, scan, &out);
+	code = copy_requests(c, scan, &out, &n_requests);
 	r = ctl_out_flush(&out);
 	ctl_out_done(&out);
 	if (code != CTL_OK)
@@ -60,6 +63,7 @@ int verb_cat(struct ctl *c, int argc, char **argv)
 		return ctl_output_result(r, "output");
 	/* On a terminal the pager comes first: stderr would be painted over. */
 	ctl_pager_close();
+	ctl_note_device(c, scan, n_requests);
 	r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));

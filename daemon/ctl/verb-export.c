@@ -94,7 +94,7 @@ static int copy_lines(struct iot_scan *scan, const struct format *format, struct
 	return 0;
 }
 
-static int export_stdout(struct iot_scan *scan, const struct format *format)
+static int export_stdout(const struct ctl *c, struct iot_scan *scan, const struct format *format)
 {
 	struct export_stats stats = {0};
 	struct iot_error err = {0};
@@ -117,6 +117,7 @@ static int export_stdout(struct iot_scan *scan, const struct format *format)
 		return fail_errno(r, &err, "input");
 	if (v.code != IOT_VERDICT_COMPLETE)
 		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan), "iotracectl: ", false);
+	ctl_note_device(c, scan, stats.requests);
 	return ctl_damage_code(v.code);
 }
 
@@ -150,7 +151,10 @@ static int export_file(const struct ctl *c, struct iot_scan *scan, const struct 
 		return r < 0 ? fail_errno(r, &err, output) : ctl_output_result(w, output);
 	}
 	r = ctl_file_commit(&file);
-	return r < 0 ? ctl_output_result(r, output) : ctl_damage_code(v.code);
+	if (r < 0)
+		return ctl_output_result(r, output);
+	ctl_note_device(c, scan, stats.requests);
+	return ctl_damage_code(v.code);
 }
 
 /* ---- directories ------------------------------------------------------------------------------- */
@@ -239,6 +243,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 		remove_directory(temp);
 		return fail_errno(r, &err, output);
 	}
+	ctl_note_device(c, scan, stats.requests);
 	return ctl_damage_code(v.code);
 }
 
@@ -292,7 +297,7 @@ int verb_export(struct ctl *c, int argc, char **argv)
 			return code;
 	}
 	if (!output)
-		return export_stdout(scan, format);
+		return export_stdout(c, scan, format);
 	return format->line ? export_file(c, scan, format, output)
 			    : export_directory(c, scan, format, output);
 }

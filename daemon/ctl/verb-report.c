@@ -204,6 +204,7 @@ int verb_report(struct ctl *c, int argc, char **argv)
 	r = fill(c, scan, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	ctl_note_device(c, scan, v.requests);
 	if (c->json) {
 		code = report_view_json(&v);
 	} else {

@@ -4,6 +4,35 @@
  */
 #include "daemon/ctl/live.h"
 
+/* The daemon only says that it has no such stream; what it has is in its status. */
+static int check_stream(struct ctl *c, const char *stream)
+{
+	struct json_object *reply, *list;
+	char names[256] = "", name[128];
+	bool found = false;
+	size_t len = 0;
+	int r;
+
+	r = ctl_call(c, CONTROL_INTERFACE ".Status", NULL, &reply);
+	if (r != CTL_OK)
+		return r;
+	list = live_object(live_object(reply, "status"), "streams");
+	for (size_t i = 0; i < live_n(list) && len < sizeof(names); i++) {
+		const char *s = live_str(json_object_array_get_idx(list, i), "name");
+
+		if (!s)
+			continue;
+		found |= strcmp(s, stream) == 0;
+		len += (size_t)snprintf(names + len, sizeof(names) - len, "%s%s", len ? ", " : "",
+					ctl_printable(s, name, sizeof(name)));
+	}
+	json_object_put(reply);
+	/* An answer without streams is of a daemon that says it in another way: let it judge. */
+	if (found || !names[0])
+		return CTL_OK;
+	return ctl_fail(CTL_ERROR, "no stream '%s'; this daemon records: %s", stream, names);
+}
+
 int verb_rotate(struct ctl *c, int argc, char **argv)
 {
 	struct json_object *parameters = NULL, *reply, *list;
@@ -12,8 +41,12 @@ int verb_rotate(struct ctl *c, int argc, char **argv)
 	if (argc > 2)
 		return ctl_fail(CTL_USAGE, "rotate takes one stream at most, got '%s'", argv[2]);
 	if (argc == 2) {
-		struct json_object *stream = json_object_new_string(argv[1]);
+		struct json_object *stream;
 
+		r = check_stream(c, argv[1]);
+		if (r != CTL_OK)
+			return r;
+		stream = json_object_new_string(argv[1]);
 		parameters = json_object_new_object();
 		if (!parameters || !stream ||
 		    json_object_object_add(parameters, "stream", stream) < 0) {

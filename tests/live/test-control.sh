@@ -109,7 +109,10 @@ holders=()
 
 ctl flush
 assert_num "nothing of this stopped the recording" $(($(records) - begin)) -ge 300
-ctl rotate >/dev/null
+ctl rotate nonsense >"$dir/rotate" 2>&1
+assert_eq "rotate says which streams there are" "1 iotracectl: no stream 'nonsense'; this daemon records: block" \
+	"$? $(cat "$dir/rotate")"
+ctl rotate block >/dev/null
 assert_eq "of the test's device, exactly" 500 \
 	"$("$IOTRACECTL" --json --dev "${loop#/dev/}" cat "$iot_state" | jq -r 'select(.op == "write") | .id' | wc -l)"
 

@@ -162,7 +162,7 @@ assert_eq "report: no bars of blocks without UTF-8" "0 #" \
 assert_eq "report: no colour into a file" 0 "$(grep -c $'\033' report.txt)"
 assert_ne "report: colour on demand" 0 "$("$ctl" report lossy --color=always | grep -c $'\033')"
 assert_eq "report: nothing passes" "0 0" \
-	"$("$ctl" report --json lossy --dev nosuch >none.json; echo "$? $(jq .requests none.json)")"
+	"$("$ctl" report --json lossy --dev nosuch >none.json 2>/dev/null; echo "$? $(jq .requests none.json)")"
 assert_eq "report: doubt is said" "unknown 9" \
 	"$("$ctl" report --json doubt | jq -r '.record | "\(.verdict) \(.unattributed)"')"
 "$make" other machine=1 segments=1 requests=100 >/dev/null
@@ -324,6 +324,21 @@ fails "no verb" 2 'which verb' "$ctl"
 fails "unknown verb" 2 "did you mean 'report'" "$ctl" reprot
 fails "unknown option" 2 "did you mean '--json'" "$ctl" cat --jsn
 fails "bad time" 2 'teatime' "$ctl" cat --since teatime
+fails "a latency without unit" 2 "'10' has no unit; write 10us, 10ms or 10s" "$ctl" cat --min-latency 10 whole
+fails "a latency without unit, with a fraction" 2 'write 1.5us' "$ctl" cat --min-latency=1.5 whole
+fails "a device in place of a path" 1 'vda: No such file.*; for a device write --dev vda$' "$ctl" report vda
+for verb in "cat --json" "export --format=jsonl"; do
+	# shellcheck disable=SC2086 # a verb with its option
+	fails "$verb: a device that is not in the record" 0 \
+		"^iotracectl: no request on 'sda'; devices in this record: .*sdb" "$ctl" $verb --dev sda whole
+done
+"$ctl" report --dev sda whole >none.txt 2>none.err
+assert_eq "report: a device that is not in the record" "0 1 No requests pass the filters." \
+	"$? $(grep -c "no request on 'sda'; devices in this record: .*nvme0n1" none.err) $(tail -n 1 none.txt)"
+for d in sdb nvme0n1p2 8:16; do
+	assert_eq "a device of the record is not called absent: $d" 0 \
+		"$("$ctl" cat --dev $d --min-latency 1h whole 2>&1 | wc -l)"
+done
 fails "export without format" 2 'needs --format=csv, ' "$ctl" export whole
 fails "unknown format" 2 "did you mean 'csv'" "$ctl" export --format=cvs whole
 fails "an option of another verb" 2 'belongs to the verb export' "$ctl" cat --strict whole
