@@ -112,6 +112,13 @@ static int flipped(struct worker *w)
 		return r;
 	worker_rotate_pick_up(w);
 	old->books->last_ns = rotation_observed_ns(w->probes, clock_now_ns());
+	/*
+	 * The gate may have begun to close (which is when the record ends) before the new epoch's file was
+	 * opened, and have been closed after: then the new epoch covers no time, and leaves no gap.
+	 */
+	if (!w->turn.final)
+		worker_out(w, w->active)->books->first_ns =
+			IOT_MIN(worker_out(w, w->active)->books->first_ns, old->books->last_ns);
 	(void)drain_refresh(&w->drain);
 	for (uint32_t i = 0; i < w->drain.n_rings; i++)
 		w->flip_pos[i] = w->drain.rings[i].limit;

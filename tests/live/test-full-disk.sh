@@ -51,6 +51,16 @@ last_error() { ctl --json status | jq -r '[.. | .last_error? // empty] | map(sel
 troubled() { [ "$(last_error)" -gt 0 ]; }
 untroubled() { [ "$(last_error)" = 0 ]; }
 
+# Records until the disk is full. Where the ring loses most of them, that takes more than one load.
+fill() {
+	local try
+	for try in 1 2 3 4 5 6; do
+		load $((try == 1 ? 25000 : 10000))
+		wait_for 3 troubled && break
+	done
+	assert_status "$phase: the error is shown" 0 troubled
+}
+
 # check EXPECTED-VERIFY-STATUS
 check() {
 	local recorded unseen after want verdict
@@ -82,8 +92,7 @@ check() {
 }
 
 begin "held in the ring"
-load 25000
-assert_status "$phase: the error is shown" 0 wait_for 10 troubled
+fill
 load 5000
 ctl rotate >/dev/null 2>&1 &
 rotate_pid=$!
@@ -97,8 +106,7 @@ assert_num "$phase: nothing lost but what no program saw" "$lost" -le 128
 umount "$iot_state"
 
 begin "a ring too small for the wait" "ring_size: 512KiB"
-load 25000
-assert_status "$phase: the error is shown" 0 wait_for 10 troubled
+fill
 load 10000
 rm "$iot_state/filler"
 assert_status "$phase: it goes on when there is room" 0 wait_for 10 untroubled
@@ -108,8 +116,7 @@ assert_num "$phase: what did not fit is filed" "$lost" -gt 1000
 umount "$iot_state"
 
 begin "an end on a full disk"
-load 25000
-assert_status "$phase: the error is shown" 0 wait_for 10 troubled
+fill
 iot_stop
 assert_ne "$phase: the daemon says that it failed" 0 $?
 rm "$iot_state/filler"
