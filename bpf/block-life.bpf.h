@@ -315,6 +315,12 @@ static __always_inline void block_end_unseen(struct emit_run *run, struct ev_blo
 	};
 	struct emit_run other;
 
+	/*
+	 * A queue without a disk carries a driver's internal commands (scsi_debug's aborts on 7.x), which the
+	 * driver may free without completing them: nothing of a block device is missing then.
+	 */
+	if (!e->dev)
+		return;
 	if ((e->state & EV_BLOCK_NOT_SELECTED) || !emit_other(run, &other, EV_PROBE_BLOCK_COMPLETE))
 		return;
 	emit_lost(&other, e->hdr.id, &lost, bpf_ktime_get_ns());
