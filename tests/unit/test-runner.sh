@@ -18,7 +18,7 @@ expect() {
 	local name=$1 status=$2 line=$3 text=$4
 	shift 4
 	printf '%s\n' "$text" >"$tree/tests/live/test-it.sh"
-	env -u CI -u T -u WRAP B="$tree/build" KIND=live "$@" "$tree/tests/run-all.sh" >"$tree/out" 2>/dev/null
+	env -u CI -u T -u WRAP -u LOGS -u KERNELS B="$tree/build" KIND=live "$@" "$tree/tests/run-all.sh" >"$tree/out" 2>/dev/null
 	assert_eq "runner: $name: exit" "$status" $?
 	assert_eq "runner: $name: last line" "$line" "$(tail -n 1 "$tree/out")"
 	assert_eq "runner: $name: one such line" 1 "$(grep -Ec '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped$' "$tree/out")"
