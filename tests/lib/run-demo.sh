@@ -38,8 +38,10 @@ scratch=$(mktemp -d /dev/shm/iotraced-run.XXXXXX 2>/dev/null || mktemp -d) || ex
 socket=$scratch/sock
 daemon='' loop=''
 
-# Called by the trap: whatever happens, nothing stays but the segments.
+# Called by the trap: whatever happens, nothing stays but the segments. A second signal (Ctrl-C pressed again, or
+# timeout(1), which signals both its child and its group) must not leave the daemon and the scratch behind.
 cleanup() {
+	trap '' INT TERM HUP
 	if [ -n "$daemon" ] && kill -TERM "$daemon" 2>/dev/null; then
 		wait "$daemon"
 	fi
@@ -47,7 +49,8 @@ cleanup() {
 	rm -rf "$scratch" "$B/run/file"
 }
 trap cleanup EXIT
-trap 'exit 130' INT TERM
+trap 'trap "" INT TERM HUP; exit 130' INT
+trap 'trap "" INT TERM HUP; exit 143' TERM HUP
 
 wait_until_ready() {
 	local tries=150

@@ -23,7 +23,7 @@ command -v jq >/dev/null || { skip ctl "needs jq"; tap_end; }
 export LC_ALL=C.UTF-8 TZ=UTC
 dir=$(mktemp -d /tmp/iotraced-ctl.XXXXXX) || bail ctl "no temporary directory"
 trap 'rm -rf "$dir"' EXIT
-trap 'exit 143' INT TERM HUP
+trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
 cd "$dir" || bail ctl "no temporary directory"
 
 "$make" whole segments=3 requests=2000 >whole.json || bail ctl "cannot make segments"

@@ -21,7 +21,7 @@ command -v jq >/dev/null || { skip export "needs jq"; tap_end; }
 export LC_ALL=C.UTF-8 TZ=UTC
 dir=$(mktemp -d /tmp/iotraced-export.XXXXXX) || bail export "no temporary directory"
 trap 'rm -rf "$dir"' EXIT
-trap 'exit 143' INT TERM HUP
+trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
 cd "$dir" || bail export "no temporary directory"
 
 "$make" lossy segments=2 requests=3000 lost=21 >lossy.json || bail export "cannot make segments"

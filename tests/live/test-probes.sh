@@ -28,7 +28,7 @@ cleanup() {
 	rm -rf "$dir"
 }
 trap cleanup EXIT
-trap 'exit 143' INT TERM HUP
+trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
 truncate -s 128M "$dir/disk" || bail probes "cannot make a disk image"
 loop=$(losetup -f --show "$dir/disk") || { skip probes "no loop device"; loop='' && tap_end; }
 disk=${loop#/dev/}

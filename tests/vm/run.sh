@@ -109,7 +109,7 @@ cleanup() {
 	rm -rf "$work"
 }
 trap cleanup EXIT
-trap 'exit 143' INT TERM HUP
+trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
 
 kernel_line=$("$here/kernels.sh" "$label") || exit $?
 read -r _ kernel_dir release <<<"$kernel_line"
