@@ -140,6 +140,15 @@ static __always_inline bool block_reads_swap(struct bio *bio, const bool direct)
 	return (flags & block_swap_page_flags) == block_swap_page_flags;
 }
 
+static __always_inline __u8 block_swap_rule(__u32 cmd_flags, struct bio *bio, const bool direct)
+{
+	if (cmd_flags & block_req_swap)
+		return EV_SWAP_FLAG;
+	if ((cmd_flags & block_op_mask) == block_op_read && block_reads_swap(bio, direct))
+		return EV_SWAP_PAGE;
+	return EV_SWAP_NONE;
+}
+
 /*
  * The entry for rq, or NULL: the map is full, or the daemon is reaping. While it reaps, it deletes idle
  * entries that ended before reap_before_ns; having set that and waited for running programs, it relies
@@ -255,10 +264,7 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	if (submitter == EV_SUBMITTER_START ||
 	    (submitter != EV_SUBMITTER_NONE && block_has_no_start(op, rq_flags)))
 		state |= EV_BLOCK_SAW_START;
-	if (flags & block_req_swap)
-		e->swap_rule = EV_SWAP_FLAG;
-	else if (op == block_op_read && block_reads_swap(bio, direct))
-		e->swap_rule = EV_SWAP_PAGE;
+	e->swap_rule = block_swap_rule(flags, bio, direct);
 	e->state = state;
 
 	if (bio)
@@ -311,7 +317,8 @@ static __always_inline void block_end_unseen(struct emit_run *run, struct ev_blo
 		.part = e->part,
 		.cmd_flags = e->cmd_flags,
 		.rq_flags = e->rq_flags,
-		.state = (e->state & ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_ISSUED)) | EV_BLOCK_END_UNSEEN,
+		.state = (e->state & ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_ISSUED)) |
+			 EV_BLOCK_END_UNSEEN | EV_LEDGER_SWAP(e->swap_rule),
 	};
 	struct emit_run other;
 

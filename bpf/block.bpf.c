@@ -337,6 +337,7 @@ static __always_inline int block_complete_unidentified(struct emit_run *run, str
 	lost.cmd_flags = KREAD(direct, rq, cmd_flags);
 	lost.rq_flags = rq_flags;
 	lost.state = lost.part && (rq_flags & block_rqf_io_stat) ? 0 : EV_BLOCK_NO_STAT;
+	lost.state |= EV_LEDGER_SWAP(block_swap_rule(lost.cmd_flags, bio, direct));
 	lost.status = error;
 	emit_lost(run, 0, &lost, now);
 	return 0;
@@ -398,7 +399,8 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 			.part = e->part,
 			.cmd_flags = e->cmd_flags,
 			.rq_flags = rq_flags,
-			.state = e->state & ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_ISSUED),
+			.state = (e->state & ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_ISSUED)) |
+				 EV_LEDGER_SWAP(e->swap_rule),
 			.status = e->status,
 		};
 

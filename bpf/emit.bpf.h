@@ -191,8 +191,12 @@ static __always_inline __u64 emit_new_id(struct emit_run *run)
 static __always_inline void emit_lost(struct emit_run *run, __u64 id, struct ev_ledger_val *val,
 				      __u64 now)
 {
-	/* An unidentified observation is filed per CPU: those of one CPU at least are told from others. */
-	struct ev_ledger_key key = {.id = id, .probe = run->probe, .cpu = id ? 0 : run->cpu};
+	/* Unidentified observations are filed per CPU, swap apart: what one entry holds has one tag. */
+	struct ev_ledger_key key = {
+		.id = id,
+		.probe = run->probe,
+		.cpu = id ? 0 : run->cpu | (val->state & EV_LEDGER_SWAP(0xff)),
+	};
 	struct ev_cell *cell = run->cell;
 	struct ev_ledger_val *old;
 	int r;

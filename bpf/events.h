@@ -161,7 +161,7 @@ struct ev_cell {
 struct ev_ledger_key {
 	__u64 id;
 	__u32 probe;
-	__u32 cpu; /* 0: keyed by object and probe; kept for id 0 (unidentified), which differs by CPU */
+	__u32 cpu; /* 0: keyed by object and probe; of id 0 (unidentified): CPU | EV_LEDGER_SWAP() */
 };
 
 struct ev_ledger_val {
@@ -174,9 +174,13 @@ struct ev_ledger_val {
 	__u32 part;
 	__u32 cmd_flags;
 	__u32 rq_flags;
-	__u32 state; /* enum ev_block_state */
+	__u32 state; /* enum ev_block_state, and EV_LEDGER_SWAP() */
 	__s32 status;
 };
+
+/* A lost request keeps its swap tag, or the sums of swapped bytes would not close: above the state bits. */
+#define EV_LEDGER_SWAP_SHIFT 16
+#define EV_LEDGER_SWAP(rule) ((__u32)(rule) << EV_LEDGER_SWAP_SHIFT)
 
 /*
  * Value of each inner map of the epoch map-in-map: all that a program must see at one instant, so one

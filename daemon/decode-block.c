@@ -117,14 +117,8 @@ static inline void copy_fields(struct decode_block *d, const struct ev_block *e,
 	r->merges = e->merges;
 	r->segments = e->segments;
 	r->hwq = e->hwq;
-	r->swap = IOT_SWAP_NONE;
 	r->swap_rule = e->swap_rule;
-	if (__builtin_expect(e->swap_rule != EV_SWAP_NONE, 0)) {
-		if (o->op == IOT_OP_WRITE)
-			r->swap = IOT_SWAP_OUT;
-		else if (o->op == IOT_OP_READ)
-			r->swap = IOT_SWAP_IN;
-	}
+	r->swap = iot_swap_of(o->op, e->swap_rule);
 	r->origin = e->origin;
 	r->submitter = e->submitter;
 	r->ring = 0;
@@ -181,7 +175,9 @@ void decode_block_loss(struct decode_block *d, const struct ev_ledger_key *key,
 		.op = o->op,
 		.cause = val->state & EV_BLOCK_END_UNSEEN ? IOT_LOSS_UNSEEN
 							  : IOT_LOSS_RESERVE_FAILED,
+		.swap_rule = (uint8_t)(val->state >> EV_LEDGER_SWAP_SHIFT),
 	};
+	ret->swap = iot_swap_of(ret->op, ret->swap_rule);
 }
 
 void decode_block_user_loss(const struct ev_hdr *hdr, const struct iot_request *r,
@@ -205,4 +201,6 @@ void decode_block_user_loss(const struct ev_hdr *hdr, const struct iot_request *
 	ret->part = r->part;
 	ret->flags = r->flags;
 	ret->op = r->op;
+	ret->swap = r->swap;
+	ret->swap_rule = r->swap_rule;
 }

@@ -72,7 +72,7 @@ static bool info_valid(const struct iot_block_info *info)
 	case IOT_BLOCK_OPEN:
 		return info->row_size == 0;
 	case IOT_BLOCK_LEDGER:
-		return info->row_size >= sizeof(struct iot_disk_loss) &&
+		return info->row_size >= IOT_LOSS_ROW_MIN &&
 		       info->row_size <= IOT_LIMIT_ROW_BYTES && info->row_size % 8 == 0 &&
 		       (uint64_t)info->row_size * info->count == info->raw_bytes;
 	default:
@@ -479,9 +479,10 @@ int iot_block_decode_losses(struct iot_block_decoder *d, const struct iot_block_
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < info->count; i++) {
-		struct iot_disk_loss disk;
+		struct iot_disk_loss disk = {0};
 
-		memcpy(&disk, d->raw + (size_t)i * info->row_size, sizeof(disk));
+		memcpy(&disk, d->raw + (size_t)i * info->row_size,
+		       IOT_MIN(info->row_size, sizeof(disk)));
 		ret[i] = (struct iot_loss){
 			.id = le64toh(disk.id),
 			.n = le64toh(disk.n),
@@ -495,6 +496,8 @@ int iot_block_decode_losses(struct iot_block_decoder *d, const struct iot_block_
 			.probe = le16toh(disk.probe),
 			.op = disk.op,
 			.cause = disk.cause,
+			.swap = disk.swap,
+			.swap_rule = disk.swap_rule,
 		};
 	}
 	if (hash)

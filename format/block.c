@@ -365,6 +365,8 @@ static void encode_loss(const struct iot_loss *l, uint8_t *out)
 		.probe = htole16(l->probe),
 		.op = l->op,
 		.cause = l->cause,
+		.swap = l->swap,
+		.swap_rule = l->swap_rule,
 	};
 
 	memcpy(out, &disk, sizeof(disk));

@@ -138,6 +138,8 @@ bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment 
 		return false;
 	if (f->id && loss->id != f->id)
 		return false;
+	if (!match_swap(f->swap, loss->swap))
+		return false;
 	if (!iot_filter_match_dev(f, s, loss->dev, loss->part))
 		return false;
 	/* A loss spans a time: it passes if any of it could lie inside. */

@@ -75,6 +75,14 @@ enum iot_swap {
 	IOT_SWAP_IN = 2,
 };
 
+/* The direction of what a rule has tagged. */
+static inline uint8_t iot_swap_of(uint8_t op, uint8_t swap_rule)
+{
+	if (!swap_rule)
+		return IOT_SWAP_NONE;
+	return op == IOT_OP_WRITE ? IOT_SWAP_OUT : op == IOT_OP_READ ? IOT_SWAP_IN : IOT_SWAP_NONE;
+}
+
 /* Where pid, tgid, comm and cgroup come from. */
 enum iot_submitter {
 	IOT_SUBMITTER_NONE = 0,
@@ -140,7 +148,10 @@ struct iot_loss {
 	uint32_t flags; /* enum iot_flag */
 	uint16_t probe;
 	uint8_t op;
-	uint8_t cause; /* enum iot_loss_cause */
+	uint8_t cause;	   /* enum iot_loss_cause */
+	uint8_t swap;	   /* enum iot_swap */
+	uint8_t swap_rule; /* as of a request */
+	uint8_t pad[6];	   /* 0: losses are compared as bytes */
 };
 
 enum iot_window_kind {

@@ -60,7 +60,7 @@ int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret,
 const char *iot_dev_name(const struct iot_segment *s, uint32_t dev, char *buf, size_t size);
 bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s,
 		      const struct iot_request *r);
-/* Losses have no swap, pid, comm or latency: filters on these let every loss pass. */
+/* Losses have no pid, comm or latency: filters on these let every loss pass. */
 bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment *s,
 			   const struct iot_loss *loss);
 

@@ -225,7 +225,11 @@ struct iot_disk_index {
 	uint32_t reserved;
 };
 
-/* Content of a ledger block: count rows of row_size bytes, the first 64 of each are this. */
+/*
+ * Content of a ledger block: count rows of row_size bytes, which begin with this. A row may end after
+ * IOT_LOSS_ROW_MIN bytes: the fields behind are absent then.
+ */
+#define IOT_LOSS_ROW_MIN 64U
 struct iot_disk_loss {
 	uint64_t id;
 	uint64_t n;
@@ -239,6 +243,9 @@ struct iot_disk_loss {
 	uint16_t probe;
 	uint8_t op;
 	uint8_t cause;
+	uint8_t swap;
+	uint8_t swap_rule;
+	uint8_t reserved[6];
 };
 
 /*
@@ -330,5 +337,5 @@ _Static_assert(sizeof(struct iot_disk_name) == 16, "layout");
 _Static_assert(sizeof(struct iot_disk_books) == 112, "layout");
 _Static_assert(sizeof(struct iot_disk_window) == 32, "layout");
 _Static_assert(sizeof(struct iot_disk_index) == 48, "layout");
-_Static_assert(sizeof(struct iot_disk_loss) == 64, "layout");
+_Static_assert(sizeof(struct iot_disk_loss) == 72, "layout");
 _Static_assert(sizeof(struct iot_disk_column) == 16, "layout");

@@ -45,7 +45,7 @@ int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **
 void ctl_note_device(const struct ctl *c, const struct iot_scan *scan, uint64_t n_requests);
 /* Some filter is on. */
 bool ctl_filter_active(const struct iot_filter *f);
-/* One that losses do not have: a lost request left no swap, pid, comm or latency behind. */
+/* One that losses do not have: a lost request left no pid, comm or latency behind. */
 bool ctl_filter_beyond_losses(const struct iot_filter *f);
 
 struct iot_render;

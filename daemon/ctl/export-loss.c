@@ -5,7 +5,7 @@
  * {format, requests, filtered, record: {verdict, reasons, ...}, losses_total: {n, bytes},
  *  losses_final: false if a segment is unsealed or damaged: there may be more,
  *  losses: [{id, n, bytes, sector, first_ns, last_ns, realtime_ns, dev, disk, op, flags,
- *  probe, cause, capture, seq}],
+ *  probe, cause, swap, capture, seq}],
  *  windows: [{kind, t0_ns, t1_ns, n, cpu, probe, capture, seq}],
  *  and for blktrace: requests_without_start, requests_with_estimated_requeue}
  *
@@ -58,6 +58,21 @@ static const char *probe_name(const struct iot_segment *s, uint16_t id)
 	return NULL;
 }
 
+/* As in a request: null where the recording kernel could not tell. */
+static struct json_object *swap_json(const struct iot_segment *s, const struct iot_loss *loss)
+{
+	const struct iot_segment_info *info = iot_segment_info(s);
+
+	if (loss->swap == IOT_SWAP_OUT)
+		return json_object_new_string("out");
+	if (loss->swap == IOT_SWAP_IN)
+		return json_object_new_string("in");
+	if ((loss->op == IOT_OP_WRITE && info->swap_out == IOT_ABILITY_UNAVAILABLE) ||
+	    (loss->op == IOT_OP_READ && info->swap_in == IOT_ABILITY_UNAVAILABLE))
+		return NULL;
+	return json_object_new_string("none");
+}
+
 static struct json_object *loss_json(const struct iot_segment *s, const struct iot_loss *loss)
 {
 	struct json_object *o = json_object_new_object();
@@ -79,6 +94,7 @@ static struct json_object *loss_json(const struct iot_segment *s, const struct i
 	add(o, "flags", ctl_json_text(text));
 	add(o, "probe", ctl_json_text(probe_name(s, loss->probe)));
 	add(o, "cause", json_object_new_string(iot_loss_cause_name(loss->cause)));
+	add(o, "swap", swap_json(s, loss));
 	add_origin(o, s);
 	return o;
 }

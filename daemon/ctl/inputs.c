@@ -20,13 +20,13 @@ const char *ctl_state_dir(void)
 
 bool ctl_filter_beyond_losses(const struct iot_filter *f)
 {
-	return f->swap != IOT_SWAP_ANY || f->pid || f->comm[0] || f->min_latency_ns;
+	return f->pid || f->comm[0] || f->min_latency_ns;
 }
 
 bool ctl_filter_active(const struct iot_filter *f)
 {
 	return ctl_filter_beyond_losses(f) || f->since_ns || f->until_ns || f->dev[0] || f->ops ||
-	       f->id;
+	       f->swap != IOT_SWAP_ANY || f->id;
 }
 
 int ctl_scan_try(const struct ctl *c, int argc, char **argv, struct iot_scan **ret,

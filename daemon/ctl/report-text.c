@@ -45,8 +45,8 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 	fprintf(f, "%s\n", v->filtered ? " (that pass the filters)" : "");
 	if (v->losses_unfilterable)
 		fprintf(f,
-			"          losses are not filtered by swap, pid, comm or latency: a lost "
-			"request has none of these\n");
+			"          losses are not filtered by pid, comm or latency: a lost request "
+			"has none of these\n");
 	if (v->no_swap_out || v->no_swap_in)
 		fprintf(f,
 			"          swap-%s could not be told in some segments: \"without swap\" "

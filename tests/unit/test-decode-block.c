@@ -249,7 +249,23 @@ static void test_losses(void **state)
 	decode_block_loss(&decoder, &key, &val, &l);
 	assert_int_equal(l.cause, IOT_LOSS_UNSEEN);
 	assert_int_equal(l.flags, IOT_FLAG_SYNC | IOT_FLAG_NO_STAT | IOT_FLAG_NO_START);
+	assert_int_equal(l.swap, IOT_SWAP_NONE);
+	assert_int_equal(l.swap_rule, 0);
+	val.state |= EV_LEDGER_SWAP(EV_SWAP_FLAG);
+	decode_block_loss(&decoder, &key, &val, &l);
+	assert_int_equal(l.swap, IOT_SWAP_OUT);
+	assert_int_equal(l.swap_rule, EV_SWAP_FLAG);
+	assert_int_equal(l.cause, IOT_LOSS_UNSEEN);
+	assert_int_equal(l.flags, IOT_FLAG_SYNC | IOT_FLAG_NO_STAT | IOT_FLAG_NO_START);
+	val.cmd_flags &= ~1U;
+	val.state = EV_LEDGER_SWAP(EV_SWAP_PAGE);
+	decode_block_loss(&decoder, &key, &val, &l);
+	assert_int_equal(l.op, IOT_OP_READ);
+	assert_int_equal(l.swap, IOT_SWAP_IN);
+	assert_int_equal(l.swap_rule, EV_SWAP_PAGE);
+	assert_int_equal(l.cause, IOT_LOSS_RESERVE_FAILED);
 
+	e.swap_rule = EV_SWAP_FLAG;
 	assert_int_equal(decode_block_record(&decoder, &e, sizeof(e), &r, &h), 0);
 	decode_block_user_loss(&h, &r, IOT_LOSS_OUTPUT_FAILED, 1, 2, &l);
 	assert_int_equal(l.id, e.hdr.id);
@@ -257,6 +273,8 @@ static void test_losses(void **state)
 	assert_int_equal(l.bytes, 4096);
 	assert_int_equal(l.op, IOT_OP_WRITE);
 	assert_int_equal(l.cause, IOT_LOSS_OUTPUT_FAILED);
+	assert_int_equal(l.swap, IOT_SWAP_OUT);
+	assert_int_equal(l.swap_rule, EV_SWAP_FLAG);
 	decode_block_user_loss(&h, NULL, IOT_LOSS_DECODE_FAILED, 1, 2, &l);
 	assert_int_equal(l.id, e.hdr.id);
 	assert_int_equal(l.bytes, 0);

@@ -341,6 +341,7 @@ static void test_losses(void **state)
 		b.x.losses[0].dev = b.x.losses[0].part = BUILD_OTHER;
 		fixture_file(&b.x, 78, 1);
 		b.x.losses[1].dev = b.x.losses[1].part = BUILD_DISK;
+		b.x.losses[1].swap = seq == 1 ? IOT_SWAP_OUT : IOT_SWAP_IN;
 		build_write(&b, d.fd, seq == 1 ? "a.iot" : "b.iot");
 	}
 	sc = must_scan(d.path, NULL);
@@ -360,6 +361,27 @@ static void test_losses(void **state)
 	assert_int_equal(n, 2);
 	free(losses);
 	iot_scan_close(sc);
+	for (enum iot_swap_filter kind = IOT_SWAP_ONLY; kind <= IOT_SWAP_ONLY_IN; kind++) {
+		static const struct {
+			size_t n;
+			uint64_t first;
+			uint8_t swap;
+		} want[] = {
+			[IOT_SWAP_ONLY] = {2, 78, IOT_SWAP_OUT},
+			[IOT_SWAP_WITHOUT] = {2, 77, IOT_SWAP_NONE},
+			[IOT_SWAP_ONLY_OUT] = {1, 78, IOT_SWAP_OUT},
+			[IOT_SWAP_ONLY_IN] = {1, 78, IOT_SWAP_IN},
+		};
+
+		f = (struct iot_filter){.swap = kind};
+		sc = must_scan(d.path, &f);
+		assert_int_equal(iot_scan_losses(sc, &losses, &n, NULL), 0);
+		assert_int_equal(n, want[kind].n);
+		assert_int_equal(losses[0].id, want[kind].first);
+		assert_int_equal(losses[0].swap, want[kind].swap);
+		free(losses);
+		iot_scan_close(sc);
+	}
 	build_dir_close(&d);
 }
 
