@@ -26,6 +26,10 @@
 #include "bpf/kernel.bpf.h"
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
+
+#define EMIT_FIRST_PROBE 0
+#define EMIT_N_PROBES EV_N_BLOCK_PROBES
+#define EMIT_LEDGER_VAL struct ev_ledger_val
 #include "bpf/compat.bpf.h"
 #include "bpf/emit.bpf.h"
 #include "bpf/block-life.bpf.h"

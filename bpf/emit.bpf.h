@@ -20,7 +20,15 @@
 
 #include "bpf/events.h"
 
-#define EMIT_N_PROBES EV_N_BLOCK_PROBES /* of the stream that includes this */
+/*
+ * The stream that includes this says first: EMIT_FIRST_PROBE and EMIT_N_PROBES, the numbers of its
+ * probes, and EMIT_LEDGER_VAL, the type of what its ledger keeps, which has n, bytes, first_ns and last_ns.
+ * EMIT_LEDGER_JOIN(old, val), if there is one, adds what else a further loss has to say.
+ * Each stream is one BPF object, so these maps are its own: no stream takes another's room.
+ */
+#if !defined(EMIT_FIRST_PROBE) || !defined(EMIT_N_PROBES) || !defined(EMIT_LEDGER_VAL)
+#error "name the stream's probes and ledger before emit.bpf.h"
+#endif
 
 /* Set by the daemon before load; constants to the verifier. */
 const volatile __u32 emit_n_cpus = 1; /* highest possible CPU + 1: dimension of the cells */
@@ -73,14 +81,14 @@ struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct ev_ledger_key);
-	__type(value, struct ev_ledger_val);
+	__type(value, EMIT_LEDGER_VAL);
 } ledger0 SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, struct ev_ledger_key);
-	__type(value, struct ev_ledger_val);
+	__type(value, EMIT_LEDGER_VAL);
 } ledger1 SEC(".maps");
 
 struct {
@@ -103,8 +111,8 @@ struct emit_run {
 /* Finds the cell of (epoch slot, CPU, probe) and counts `seen` there. */
 static __always_inline bool emit_cell(struct emit_run *run, const __u32 probe)
 {
-	__u32 index = EV_CELL_INDEX((__u32)(run->active->epoch & 1), run->cpu, emit_n_cpus, probe,
-				    EMIT_N_PROBES);
+	__u32 index = EV_CELL_INDEX((__u32)(run->active->epoch & 1), run->cpu, emit_n_cpus,
+				    probe - EMIT_FIRST_PROBE, EMIT_N_PROBES);
 
 	run->probe = probe;
 	run->cell = bpf_map_lookup_elem(&cells, &index);
@@ -149,6 +157,13 @@ static __always_inline void emit_folded(struct emit_run *run)
 	emit_count(run->cell, folded);
 }
 
+/* Not selected, and an always-on event that came too often. */
+static __always_inline void emit_suppressed(struct emit_run *run)
+{
+	emit_count(run->cell, not_selected);
+	emit_count(run->cell, suppressed);
+}
+
 /* Beside the outcome, never instead of it. */
 static __always_inline void emit_identity_full(struct emit_run *run)
 {
@@ -188,7 +203,7 @@ static __always_inline __u64 emit_new_id(struct emit_run *run)
  * The observation has no record: file it against its owner, with what byte totals need, or count it as
  * unattributed within a window. val->n, first_ns and last_ns are filled here.
  */
-static __always_inline void emit_lost(struct emit_run *run, __u64 id, struct ev_ledger_val *val,
+static __always_inline void emit_lost(struct emit_run *run, __u64 id, EMIT_LEDGER_VAL *val,
 				      __u64 now)
 {
 	/* Unidentified observations are filed per CPU, swap apart: what one entry holds has one tag. */
@@ -198,7 +213,7 @@ static __always_inline void emit_lost(struct emit_run *run, __u64 id, struct ev_
 		.cpu = id ? 0 : run->cpu | (val->state & EV_LEDGER_SWAP(0xff)),
 	};
 	struct ev_cell *cell = run->cell;
-	struct ev_ledger_val *old;
+	EMIT_LEDGER_VAL *old;
 	int r;
 
 	emit_count(cell, reserve_failed);
@@ -219,6 +234,9 @@ static __always_inline void emit_lost(struct emit_run *run, __u64 id, struct ev_
 		__sync_fetch_and_add(&old->n, 1);
 		__sync_fetch_and_add(&old->bytes, val->bytes);
 		old->last_ns = now;
+#ifdef EMIT_LEDGER_JOIN
+		EMIT_LEDGER_JOIN(old, val);
+#endif
 		emit_count(cell, filed);
 		return;
 	}

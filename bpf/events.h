@@ -22,7 +22,7 @@
 #include <linux/types.h>
 #endif
 
-#define EV_ABI 1U
+#define EV_ABI 2U
 
 #define EV_COMM_LEN 16
 
@@ -47,6 +47,75 @@ enum ev_probe {
 	EV_PROBE_BLOCK_FRONT_MERGE = 9, /* the front half of BIO_MERGE: one probe per hook */
 	EV_BLOCK_PROBES_END,		/* one past the last: new ones go before it */
 	EV_N_BLOCK_PROBES = 16,		/* dimension of the block stream's counter cells */
+
+	/* Packet stream, tracepoints. */
+	EV_PROBE_NETIF_RECEIVE_SKB = 64,
+	EV_PROBE_NETIF_RX = 65,
+	EV_PROBE_NET_DEV_QUEUE = 66,
+	EV_PROBE_NET_DEV_START_XMIT = 67,
+	EV_PROBE_NET_DEV_XMIT = 68, /* code: what the driver returned */
+	EV_PROBE_CONSUME_SKB = 69,  /* an end */
+	EV_PROBE_KFREE_SKB = 70,    /* an end; code: drop reason, where: location */
+	EV_PROBE_TCP_RETRANSMIT_SKB = 71,
+	EV_PROBE_TCP_SEND_RESET = 72, /* the segment that is answered with a reset */
+	EV_PROBE_TCP_BAD_CSUM = 73,
+	EV_PROBE_UDP_FAIL_QUEUE_RCV_SKB = 74, /* code: error */
+	EV_PROBE_SOCK_RCVQUEUE_FULL = 75,
+	EV_PROBE_NAPI_GRO_RECEIVE_ENTRY = 76,
+	EV_PROBE_NAPI_GRO_RECEIVE_EXIT = 77, /* code: enum gro_result; freed by merging: an end */
+	EV_PROBE_NAPI_GRO_FRAGS_ENTRY = 78,
+	EV_PROBE_NAPI_GRO_FRAGS_EXIT = 79,
+	EV_PROBE_QDISC_ENQUEUE = 80,
+	EV_PROBE_QDISC_DEQUEUE = 81,
+	/* Packet stream, functions. */
+	EV_PROBE_IP_RCV = 82,
+	EV_PROBE_IP_LOCAL_DELIVER = 83,
+	EV_PROBE_IP_FORWARD = 84,
+	EV_PROBE_IP_OUTPUT = 85,
+	EV_PROBE_IPV6_RCV = 86,
+	EV_PROBE_IP6_INPUT = 87,
+	EV_PROBE_IP6_FORWARD = 88,
+	EV_PROBE_IP6_OUTPUT = 89,
+	EV_PROBE_NF_HOOK_SLOW = 90, /* code: 1 accepted, negative errno dropped, 0 taken over */
+	EV_PROBE_TCP_V4_RCV = 91,
+	EV_PROBE_TCP_V6_RCV = 92,
+	EV_PROBE_UDP_RCV = 93,
+	EV_PROBE_UDPV6_RCV = 94,
+	EV_PROBE_TCF_CLASSIFY = 95,   /* code: TC_ACT_* */
+	EV_PROBE_DEV_QUEUE_XMIT = 96, /* __dev_queue_xmit; code: what it returned */
+	/* Packet stream, births: folded into the identity entry; clones and copies are recorded. */
+	EV_PROBE_ALLOC_SKB = 97,
+	EV_PROBE_SKB_CLONE = 98,
+	EV_PROBE_SKB_COPY = 99,
+	EV_PROBE_PSKB_COPY_FCLONE = 100,
+	EV_PROBE_BUILD_SKB_RAW = 101, /* __build_skb */
+	EV_PROBE_BUILD_SKB_AROUND = 102,
+	EV_PROBE_SLAB_BUILD_SKB = 103,
+	EV_PROBE_NAPI_BUILD_SKB_RAW = 104, /* __napi_build_skb */
+	EV_PROBE_BUILD_SKB = 105,
+	EV_PROBE_NAPI_BUILD_SKB = 106,
+	EV_PROBE_NETDEV_ALLOC_SKB = 107,
+	EV_PROBE_NAPI_ALLOC_SKB = 108,
+	/* Packet stream, ends that no tracepoint shows. */
+	EV_PROBE_KFREE_SKBMEM = 109,
+	EV_PROBE_KFREE_SKB_PARTIAL = 110,
+	EV_PROBE_NAPI_SKB_CACHE_PUT = 111,
+	EV_PROBE_NAPI_SKB_FREE_STOLEN_HEAD = 112,
+	EV_PROBE_KFREE_SKB_DEFER = 113,
+	EV_PROBE_SKB_ATTEMPT_DEFER_FREE = 114,
+	EV_PROBE_TCP_TRY_COALESCE = 115, /* parent: into which packet it was merged */
+	EV_PROBE_SKB_MORPH = 116,	 /* parent: whose content it has now */
+	EV_PACKET_PROBES_END,
+	/*
+	 * TC and XDP programs that others have loaded: the daemon gives each a number of its own when it
+	 * first sees it, entry and exit alike, and never again within the capture; the probe table says
+	 * which program (id, name, kind) it is. So the program is part of the probe's identity everywhere.
+	 */
+	EV_PROBE_PACKET_PROGRAM = 128,
+	EV_PACKET_PROGRAMS_END = 192,
+
+	EV_FIRST_PACKET_PROBE = 64,
+	EV_N_PACKET_PROBES = EV_PACKET_PROGRAMS_END - EV_FIRST_PACKET_PROBE,
 };
 
 /* Every record on a ring starts with this, so that even an undecodable one is filed by owner. */
@@ -137,6 +206,114 @@ struct ev_block {
 	char comm[EV_COMM_LEN];
 };
 
+/* ev_packet.flags, and of the ledger. Those of an id are the OR over all its records and losses. */
+enum ev_packet_flag {
+	/*
+	 * Nothing of this packet can have been observed before its first record: its birth was observed, or
+	 * the end of the address's previous holder. Clear: it may be older than the gate (truncated start).
+	 */
+	EV_PACKET_FROM_START = 1 << 0,
+	EV_PACKET_BORN = 1 << 1, /* its birth was observed itself */
+	EV_PACKET_END =
+		1 << 2, /* this observation ends the life; `consume`, drop and merging alike */
+	/* More than one packet may stand behind the id: an end was not observed, nor the next birth. */
+	EV_PACKET_MERGED = 1 << 3,
+	EV_PACKET_MERGED_INTO = 1 << 4, /* it went into another packet (GRO, coalescing): parent */
+	EV_PACKET_CLONE = 1 << 5,	/* born from another packet: parent */
+	/* The packet is not selected: an always-on event, under an id that is used once. */
+	EV_PACKET_NOT_SELECTED = 1 << 6,
+	EV_PACKET_FRAGMENT = 1 << 7, /* IP fragment; ports only where the first one carries them */
+	EV_PACKET_VLAN = 1 << 8,     /* vlan_tci is valid */
+	EV_PACKET_TASK = 1 << 9,     /* pid, tgid, comm are valid: struct ev_packet_task */
+	EV_PACKET_NO_HEADER = 1 << 10, /* no network header could be read: no tuple */
+	/* Made after the packet's own end, from what was kept: neither hop nor header (net_dev_xmit). */
+	EV_PACKET_AFTER_END = 1 << 11,
+};
+
+/*
+ * One observation of one packet at one probe. hdr.id is its generation: one life of one sk_buff, never of
+ * an address. 120 bytes, which with the ring's own header fill two cache lines.
+ *
+ * Numbers are in host order, addresses in network order. There is no padding.
+ */
+struct ev_packet {
+	struct ev_hdr hdr;
+	__u64 ts_ns;	/* CLOCK_MONOTONIC */
+	__u64 parent;	/* generation: CLONE from, MERGED_INTO; 0 = none */
+	__u64 where;	/* kfree_skb: the caller's address; programs: the program's id */
+	__u8 saddr[16]; /* IPv4: the first four bytes, the rest 0 */
+	__u8 daddr[16];
+	__u32 netns;   /* inode number of the device's network namespace; 0 = no device */
+	__u32 ifindex; /* skb->dev; 0 = none */
+	__u32 len;     /* skb->len */
+	__u32 mark;
+	__s32 code; /* of the probe: drop reason, driver's or verdict's return value, errno */
+	__u32 hop;  /* 1.. in the order of one packet's observations; 0 = not known (AFTER_END) */
+	__u16 sport;
+	__u16 dport;
+	__u16 protocol; /* skb->protocol (ethertype) */
+	__u16 flags;	/* enum ev_packet_flag */
+	__u16 ip_id;	/* IPv4 identification */
+	__u16 vlan_tci;
+	__u8 family;   /* 4, 6, 0 = neither */
+	__u8 ip_proto; /* behind IPv6 extension headers where the first bytes show it */
+	__u8 l4[2];    /* TCP: flags, 0; ICMP and ICMPv6: type, code */
+};
+
+/* The longer record of probes in the sender's path: hdr.len tells. */
+struct ev_packet_task {
+	struct ev_packet packet;
+	__u32 pid; /* the task that was current: the sender, unless a softirq interrupted it */
+	__u32 tgid;
+	char comm[EV_COMM_LEN];
+};
+
+/*
+ * Identity of packets: address of the sk_buff -> this. Plain preallocated hash, never an LRU. An observed
+ * end marks the entry idle and leaves it: the next sight of the address is then known to be a new packet
+ * from its start. What is idle for long is reaped by the daemon, see ev_epoch.reap_before_ns.
+ */
+struct ev_packet_entry {
+	__u64 generation; /* 0 = idle */
+	__u64 parent;
+	__u64 end_ns;	   /* idle since */
+	__u64 first_epoch; /* of the first observation (not of the birth); 0 = none yet */
+	__u64 seen;	   /* probes - EV_FIRST_PACKET_PROBE below 64 that saw it on `ifindex` */
+	__u32 hop;	   /* observations so far */
+	__u32 ifindex;
+	__u32 flow;  /* hash of protocol and address pair at the last observation */
+	__u16 flags; /* enum ev_packet_flag that stay with the packet */
+	__u8 state;  /* enum ev_packet_state */
+	__u8 pad;
+};
+
+enum ev_packet_state {
+	EV_PACKET_UNDECIDED = 0, /* born, seen by no probe yet */
+	EV_PACKET_SELECTED = 1,
+	EV_PACKET_DESELECTED = 2, /* for life; only where births and ends are observed */
+};
+
+/* Ledger value of the packet stream: what the lost records would have said of the packet's flow. */
+struct ev_packet_loss {
+	__u64 n;     /* observations lost */
+	__u64 bytes; /* sum of their skb->len */
+	__u64 first_ns;
+	__u64 last_ns;
+	__u64 parent;
+	__u8 saddr[16]; /* of the first of them, as all below but flags */
+	__u8 daddr[16];
+	__u32 netns;
+	__u32 ifindex;
+	__u16 sport;
+	__u16 dport;
+	__u16 protocol;
+	__u16 flags; /* enum ev_packet_flag, of all of them */
+	__s32 code;
+	__u8 family;
+	__u8 ip_proto;
+	__u8 l4[2];
+};
+
 /* Counters of one (epoch slot, cpu, probe). Two cache lines would be wasted on one: keep at 128. */
 struct ev_cell {
 	__u64 seen;
@@ -150,10 +327,11 @@ struct ev_cell {
 	__u64 read_failed;   /* a kernel field could not be read; subset */
 	__u64 unattributed_first_ns; /* window of the unattributed losses, best effort; 0 = none */
 	__u64 unattributed_last_ns;
-	__u64 pad[5];
+	__u64 suppressed; /* an always-on event beyond its rate; subset of not_selected */
+	__u64 pad[4];
 };
 
-/* Cell index in the mmap'able cells map: [slot][cpu][probe]. */
+/* Cell index in the mmap'able cells map: [slot][cpu][probe], probe counted from the stream's first. */
 #define EV_CELL_INDEX(slot, cpu, n_cpus, probe, n_probes) \
 	((((slot) * (n_cpus)) + (cpu)) * (n_probes) + (probe))
 
@@ -190,14 +368,15 @@ struct ev_ledger_val {
 struct ev_epoch {
 	__u64 epoch; /* from 1 */
 	__u64 gate;  /* 1 = observe; 0 = programs return at once, uncounted (attach is not whole) */
-	__u64 filter;	      /* enum ev_filter */
+	__u64 filter;	      /* block: enum ev_filter; packet: 1 = the expression decides too */
+	__u64 sample;	      /* packet: one flow in this many, by hash; 0 and 1 = all */
 	__u64 reap_before_ns; /* idle entries that ended before are being deleted: leave them alone */
 };
 
 /* One mmap'able control page shared with the consumer. */
 struct ev_control {
 	__u64 armed;	  /* 1 = the consumer sleeps and wants one wake-up */
-	__u64 identities; /* entries that programs put into the in-flight map, less those reaped */
+	__u64 identities; /* entries that programs put into the identity map, less those reaped */
 	__u64 pad[6];
 };
 

@@ -436,7 +436,7 @@ static uint64_t row_missed(const struct iot_probe *row, const struct bpf_prog_in
 	return row->miss == IOT_MISS_COUNTED ? info->recursion_misses : 0;
 }
 
-int probes_missed(struct probes *p, uint64_t missed[EV_N_BLOCK_PROBES])
+int probes_missed(struct probes *p, uint64_t *missed)
 {
 	struct bpf_prog_info info;
 	int r;

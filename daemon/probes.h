@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * probes.h - the kernel side of the block stream as the daemon sees it: load, decide per kernel by
- * BTF, attach, and hand out the maps' memory. The only user of libbpf in the project.
+ * probes.h - the kernel side of one stream as the daemon sees it: load, decide per kernel by BTF,
+ * attach, and hand out the maps' memory. The only user of libbpf in the project. Each stream is a
+ * struct probes of its own, with its own BPF object, rings, counters, epochs and ledgers.
  *
  * Opening decides, loading asks the kernel, attaching makes programs run with the gate closed;
  * probes_gate() opens it once everything is in place, so that the capture has one first instant.
@@ -25,6 +26,37 @@ struct probes_kernel {
 	uint8_t swap_in;
 };
 
+/* What the packet stream's wire carries raw, and what its ids are worth on this kernel. */
+struct probes_reason {
+	uint32_t value;
+	char name[44]; /* "TCP_INVALID_SEQUENCE", without the kernel's prefix */
+};
+struct probes_packet_kernel {
+	/*
+	 * true: births and ends of sk_buffs are all observed (and the self-test has shown it), so an id is one
+	 * packet. false: tracepoints only; an id whose records say EV_PACKET_MERGED may be several, and every
+	 * TCP id says so.
+	 */
+	bool exact_identity;
+	char identity_detail[96];      /* why not exact, or "" */
+	bool has_reasons;	       /* kfree_skb carries a reason (5.17) */
+	struct probes_reason *reasons; /* ascending by value */
+	size_t n_reasons;
+};
+
+/* The packet stream's own options; zero means default everywhere. */
+struct probes_packet_options {
+	const char *expression; /* pcap-filter(7); NULL or "" = every packet */
+	uint64_t sample;	/* one flow in this many; 0 = 1 */
+	uint64_t
+		rare_per_second; /* always-on events per CPU and reason (bucket: one second); 0 = 100 */
+	uint64_t identities;	 /* sk_buff addresses known at once; 0 = 131072 */
+	bool gro;		 /* also napi_gro_{receive,frags} entry and exit */
+	bool qdisc;		 /* also qdisc enqueue and dequeue */
+	bool functions;		 /* also the function probes, where the kernel lets them attach */
+	bool programs;		 /* also the TC and XDP programs that are loaded */
+};
+
 /* The mmap'ed ring of one CPU group. Positions are monotonic byte counts, as in the kernel ABI. */
 struct probes_ring {
 	int fd;			 /* for epoll */
@@ -35,10 +67,12 @@ struct probes_ring {
 };
 
 struct probes_options {
+	enum iot_stream kind; /* 0 = block */
 	const struct iot_stream_config *stream;
-	const struct iot_device_filter *devices;
-	bool force_fallback; /* tests: take raw_tp even where tp_btf loads */
-	bool print_libbpf;   /* debugging: libbpf's and the verifier's words go to stderr */
+	const struct iot_device_filter *devices;    /* block */
+	const struct probes_packet_options *packet; /* packet; NULL = defaults */
+	bool force_fallback;			    /* tests: take raw_tp even where tp_btf loads */
+	bool print_libbpf; /* debugging: libbpf's and the verifier's words go to stderr */
 };
 
 /* -EPERM err names the missing capability; -ENOTSUP no BTF; -EOPNOTSUPP lockdown or no tracing BPF. */
@@ -50,12 +84,20 @@ struct probes *probes_close(struct probes *p); /* detaches; maps are freed when 
 /* Detach all links (programs stop running once their last runs end). */
 void probes_detach(struct probes *p);
 
-const struct probes_kernel *probes_kernel(const struct probes *p);
+enum iot_stream probes_stream(const struct probes *p);
+/* Numbers of the stream's probes: cells and counts are arrays of n, indexed from the first. */
+unsigned int probes_first_probe(const struct probes *p);
+unsigned int probes_n_probes(const struct probes *p);
+const struct probes_kernel *probes_kernel(const struct probes *p);		 /* block */
+const struct probes_packet_kernel *probes_packet_kernel(const struct probes *p); /* packet */
 unsigned int probes_n_rings(const struct probes *p);
 struct probes_ring *probes_ring(struct probes *p, unsigned int i);
 struct ev_control *probes_control(struct probes *p);
 unsigned int probes_n_cpus(const struct probes *p); /* possible CPUs = dimension of the cells */
-/* Counter cell, live memory shared with the kernel. slot 0 or 1. */
+/*
+ * Counter cell of a probe by its id, live memory shared with the kernel. slot 0 or 1. One slot is one array:
+ * [cpu][probe - probes_first_probe()], so the first probe's cell of CPU 0 is where it begins.
+ */
 struct ev_cell *probes_cell(struct probes *p, unsigned int slot, unsigned int cpu,
 			    unsigned int probe);
 
@@ -70,11 +112,13 @@ int probes_flip(struct probes *p, uint64_t epoch) IOT_MUST_CHECK;
 /* Reads the whole ledger of a slot without a writer. Caller frees *ret. */
 int probes_ledger_read(struct probes *p, unsigned int slot, struct ev_ledger_key **ret_keys,
 		       struct ev_ledger_val **ret_vals, size_t *ret_n) IOT_MUST_CHECK;
+int probes_packet_ledger_read(struct probes *p, unsigned int slot, struct ev_ledger_key **ret_keys,
+			      struct ev_packet_loss **ret_vals, size_t *ret_n) IOT_MUST_CHECK;
 /* Empties ledger and cells of a slot without a writer. */
 int probes_slot_clear(struct probes *p, unsigned int slot) IOT_MUST_CHECK;
 /* Runs the kernel skipped, per probe since load; IOT_COUNT_UNKNOWN where not measurable. Cheap enough
- * for every 100 ms. missed[EV_N_BLOCK_PROBES]. */
-int probes_missed(struct probes *p, uint64_t missed[EV_N_BLOCK_PROBES]) IOT_MUST_CHECK;
+ * for every 100 ms. missed[probes_n_probes()], indexed from the first probe. */
+int probes_missed(struct probes *p, uint64_t *missed) IOT_MUST_CHECK;
 /* Requests in flight now (ev_block values with EV_BLOCK_IN_FLIGHT). Caller frees. */
 int probes_in_flight(struct probes *p, struct ev_block **ret, size_t *ret_n) IOT_MUST_CHECK;
 /* Re-resolves the device filter against the devices present (start, reload, every second if set). */
