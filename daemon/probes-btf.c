@@ -189,8 +189,7 @@ static void scan_types(const struct btf *btf, struct scan *s, struct probes_kern
 	}
 }
 
-/* Prototype of a tracepoint, NULL if the kernel has none of that name. */
-static const struct btf_type *tracepoint_proto(const struct btf *btf, const char *hook)
+const struct btf_type *probes_tracepoint_proto(const struct btf *btf, const char *hook)
 {
 	const struct btf_type *t;
 	char name[64];
@@ -214,7 +213,7 @@ static const struct btf_type *tracepoint_proto(const struct btf *btf, const char
 static enum probes_shape tracepoint_shape(const struct btf *btf, const char *hook,
 					  unsigned int plain)
 {
-	const struct btf_type *proto = tracepoint_proto(btf, hook);
+	const struct btf_type *proto = probes_tracepoint_proto(btf, hook);
 
 	if (!proto)
 		return PROBES_SHAPE_ABSENT;
@@ -224,7 +223,7 @@ static enum probes_shape tracepoint_shape(const struct btf *btf, const char *hoo
 /* The error that block_rq_complete passes is an int (an errno) until 5.16, then a blk_status_t. */
 static bool status_is_errno(const struct btf *btf)
 {
-	const struct btf_type *proto = tracepoint_proto(btf, "block_rq_complete");
+	const struct btf_type *proto = probes_tracepoint_proto(btf, "block_rq_complete");
 
 	if (!proto || btf_vlen(proto) < 3)
 		return false;
@@ -310,8 +309,8 @@ int probes_decide(struct probes_facts *ret, struct iot_error *err)
 	f.back = tracepoint_shape(btf, "block_bio_backmerge", 2);
 	f.front = tracepoint_shape(btf, "block_bio_frontmerge", 2);
 	f.getrq = tracepoint_shape(btf, "block_getrq", 2);
-	f.io_start = tracepoint_proto(btf, "block_io_start") != NULL;
-	f.complete = tracepoint_proto(btf, "block_rq_complete") != NULL;
+	f.io_start = probes_tracepoint_proto(btf, "block_io_start") != NULL;
+	f.complete = probes_tracepoint_proto(btf, "block_rq_complete") != NULL;
 	f.account_start = s.account_start;
 	f.kernel.status_is_errno = status_is_errno(btf);
 	/*

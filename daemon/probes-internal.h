@@ -2,9 +2,10 @@
 /*
  * probes-internal.h - what the rooms of probes share and nobody else sees.
  *
- *	probes.c		open, load, attach, gate, run statistics
+ *	probes.c		open, attach, gate, run statistics, for any stream
+ *	probes-maps.c		rings, cells, epochs, ledger, identities, for any stream
  *	probes-btf.c		decisions: what this kernel has, from its BTF alone
- *	probes-maps.c		rings, cells, epochs, ledger, in-flight entries
+ *	probes-block.c		block: programs, their constants, loading
  *	probes-devices.c	the device filter, and how many requests the devices can have
  */
 #pragma once
@@ -17,11 +18,13 @@
 #include "daemon/probes.h"
 
 struct block_bpf;
+struct btf;
 
-/* A row for every probe of the block stream, whether this kernel has its hook or not. */
-#define PROBES_N_ROWS (EV_BLOCK_PROBES_END - 1)
+/* A row for every probe of the stream, whether this kernel has its hook or not. */
+#define PROBES_MAX_ROWS EV_N_PACKET_PROBES
 _Static_assert(EV_BLOCK_PROBES_END <= EV_N_BLOCK_PROBES,
 	       "the counter cells have no room for a probe");
+_Static_assert(EV_N_BLOCK_PROBES <= PROBES_MAX_ROWS, "the probe table has no room for a stream");
 
 /* Tracepoints whose presence or shape differs between kernels. */
 enum probes_shape {
@@ -49,13 +52,37 @@ struct probes_facts {
 struct probes_row {
 	struct bpf_program *program;
 	struct bpf_link *link;
+	bool essential; /* the stream cannot do without it */
+};
+
+/* The maps of emit.bpf.h, and what every stream has beside them, wherever the skeleton keeps them. */
+struct probes_maps {
+	struct bpf_map *cells, *rings, *control, *epochs, *ledger[2];
+	struct bpf_map *identities; /* values: see identity_size */
+};
+
+/* Dimensions that the programs must know: the caller of probes_maps_size() writes them to .rodata. */
+struct probes_dimensions {
+	uint32_t n_cpus;
+	uint32_t n_rings;
+	uint32_t ring_cpus;
+	uint64_t wake_bytes;
 };
 
 struct probes {
-	struct block_bpf *skel;
+	enum iot_stream kind;
+	unsigned int first_probe; /* as EMIT_FIRST_PROBE and EMIT_N_PROBES of the stream's object */
+	unsigned int n_probes;
+	size_t ledger_val_bytes;
+	struct bpf_object *object; /* borrowed from the stream's skeleton */
+	struct probes_maps maps;
+
+	struct block_bpf *skel; /* block */
 	struct probes_facts facts;
-	struct iot_probe table[PROBES_N_ROWS];
-	struct probes_row rows[PROBES_N_ROWS]; /* parallel to table */
+
+	size_t n_rows;
+	struct iot_probe table[PROBES_MAX_ROWS];
+	struct probes_row rows[PROBES_MAX_ROWS]; /* parallel to table */
 
 	unsigned int n_cpus;
 	unsigned int n_rings;
@@ -66,14 +93,32 @@ struct probes {
 	struct ev_epoch active; /* what the programs see; probes_publish() changes it */
 	struct ev_cell *cells;
 	size_t cells_bytes;
-	uint32_t in_flight_entries;
+	uint32_t identity_entries;
+	/* Reads one value of the identity map: when it became idle, or 0 if it is in use. */
+	uint64_t (*idle_since)(const void *value);
+	size_t identity_bytes; /* of a value */
 };
+
+/* The first thing that libbpf complained of since it was reset. */
+extern char probes_first_complaint[256];
+int probes_load_error(int code, struct iot_error *err);
+
+/* Block: chooses, loads, fills table, rows, object and maps. close takes what it made. */
+int probes_block_load(struct probes *p, const struct probes_options *opts,
+		      struct iot_error *err) IOT_MUST_CHECK;
+void probes_block_close(struct probes *p);
+
+/* Prototype of a tracepoint, NULL if the kernel has none; its first parameter is not the hook's. */
+const struct btf_type *probes_tracepoint_proto(const struct btf *btf, const char *hook);
 
 int probes_decide(struct probes_facts *ret, struct iot_error *err) IOT_MUST_CHECK;
 
-/* Between opening and loading: dimensions. After loading: rings, epoch 1, mmaps. */
+/*
+ * Between opening and loading: sizes p->maps (identities to p->identity_entries) and says what the programs
+ * must know. After loading: rings, epoch 1, mmaps.
+ */
 int probes_maps_size(struct probes *p, const struct iot_stream_config *stream,
-		     struct iot_error *err) IOT_MUST_CHECK;
+		     struct probes_dimensions *ret, struct iot_error *err) IOT_MUST_CHECK;
 int probes_maps_fill(struct probes *p, struct iot_error *err) IOT_MUST_CHECK;
 void probes_maps_done(struct probes *p);
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * probes-maps.c - the memory that programs and daemon share: rings, counter cells, control page,
- * epochs, ledgers and the in-flight map.
+ * epochs, ledgers and the identity map.
  *
  * Rings, cells and control are mmap'ed and used in place; everything else goes through bpf(2). Hash maps
  * are walked in batches (5.6), one key at a time where the kernel does not know batches. A ledger is
- * only read and cleared when its epoch has no writer left; the in-flight map has writers always, so a
- * walk over it may see a request twice or not at all.
+ * only read and cleared when its epoch has no writer left; the identity map has writers always, so a
+ * walk over it may see an object twice or not at all.
  */
+#include <assert.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <time.h>
 
 #include "daemon/probes-internal.h"
-#include "block.skel.h"
 
 #define WALK_CHUNK 1024U
 #define REAP_IDLE_NS (60ULL * 1000000000ULL)
@@ -58,11 +58,10 @@ static int highest_cpu(const char *path, unsigned int *ret)
 }
 
 int probes_maps_size(struct probes *p, const struct iot_stream_config *stream,
-		     struct iot_error *err)
+		     struct probes_dimensions *ret, struct iot_error *err)
 {
 	unsigned int possible = 0, online = 0, ring_cpus = IOT_MAX(stream->ring_cpus, 1U);
-	struct block_bpf *skel = p->skel;
-	uint32_t n_notes;
+	uint32_t ledger = (uint32_t)IOT_MAX(stream->ledger_entries, 1U);
 	int r;
 
 	/* Numbers may have holes and CPUs may come later: cells are indexed by number, so by the highest. */
@@ -85,25 +84,18 @@ int probes_maps_size(struct probes *p, const struct iot_stream_config *stream,
 			err, -EINVAL,
 			"ring size %llu: must be a power of two, whole pages and at most 1 GiB",
 			(unsigned long long)p->ring_size_bytes);
-	p->in_flight_entries = stream->in_flight_entries
-				       ? (uint32_t)IOT_MIN(stream->in_flight_entries, 1ULL << 22)
-				       : probes_count_requests();
-	n_notes = skel->rodata->block_join_getrq ? p->in_flight_entries : 1;
-
-	skel->rodata->emit_n_cpus = p->n_cpus;
-	skel->rodata->emit_n_rings = p->n_rings;
-	skel->rodata->emit_ring_cpus = ring_cpus;
-	skel->rodata->emit_wake_bytes = p->ring_size_bytes / 4;
-	if ((r = bpf_map__set_max_entries(skel->maps.cells, 2 * p->n_cpus * EV_N_BLOCK_PROBES)) <
-		    0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.rings, p->n_rings)) < 0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.ledger0,
-					  (uint32_t)IOT_MAX(stream->ledger_entries, 1U))) < 0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.ledger1,
-					  (uint32_t)IOT_MAX(stream->ledger_entries, 1U))) < 0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.in_flight, p->in_flight_entries)) < 0 ||
-	    (r = bpf_map__set_max_entries(skel->maps.notes, n_notes)) < 0)
+	if ((r = bpf_map__set_max_entries(p->maps.cells, 2 * p->n_cpus * p->n_probes)) < 0 ||
+	    (r = bpf_map__set_max_entries(p->maps.rings, p->n_rings)) < 0 ||
+	    (r = bpf_map__set_max_entries(p->maps.ledger[0], ledger)) < 0 ||
+	    (r = bpf_map__set_max_entries(p->maps.ledger[1], ledger)) < 0 ||
+	    (r = bpf_map__set_max_entries(p->maps.identities, p->identity_entries)) < 0)
 		return iot_error_set(err, r, "cannot size the maps: %s", strerror(-r));
+	*ret = (struct probes_dimensions){
+		.n_cpus = p->n_cpus,
+		.n_rings = p->n_rings,
+		.ring_cpus = ring_cpus,
+		.wake_bytes = p->ring_size_bytes / 4,
+	};
 	return 0;
 }
 
@@ -132,7 +124,7 @@ static int ring_open(struct probes *p, unsigned int i)
 	ring->producer = m;
 	ring->data = (const uint8_t *)m + page;
 	ring->size = p->ring_size_bytes;
-	r = bpf_map_update_elem(bpf_map__fd(p->skel->maps.rings), &key, &ring->fd, BPF_ANY);
+	r = bpf_map_update_elem(bpf_map__fd(p->maps.rings), &key, &ring->fd, BPF_ANY);
 	return r < 0 ? r : 0;
 }
 
@@ -148,19 +140,16 @@ static int map_memory(int fd, size_t bytes, void **ret)
 
 int probes_maps_fill(struct probes *p, struct iot_error *err)
 {
-	struct ev_block blank = {.state = EV_BLOCK_IN_FLIGHT};
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	uint32_t zero = 0;
 	void *m = NULL;
 	int r;
 
-	p->cells_bytes = 2UL * p->n_cpus * EV_N_BLOCK_PROBES * sizeof(struct ev_cell);
-	r = map_memory(bpf_map__fd(p->skel->maps.cells), (p->cells_bytes + page - 1) / page * page,
-		       &m);
+	p->cells_bytes = 2UL * p->n_cpus * p->n_probes * sizeof(struct ev_cell);
+	r = map_memory(bpf_map__fd(p->maps.cells), (p->cells_bytes + page - 1) / page * page, &m);
 	if (r < 0)
 		return iot_error_set(err, r, "cannot map the counters: %s", strerror(-r));
 	p->cells = m;
-	r = map_memory(bpf_map__fd(p->skel->maps.control), page, &m);
+	r = map_memory(bpf_map__fd(p->maps.control), page, &m);
 	if (r < 0)
 		return iot_error_set(err, r, "cannot map the control page: %s", strerror(-r));
 	p->control = m;
@@ -170,9 +159,7 @@ int probes_maps_fill(struct probes *p, struct iot_error *err)
 			return iot_error_set(err, r, "cannot make ring %u of %llu bytes: %s", i,
 					     (unsigned long long)p->ring_size_bytes, strerror(-r));
 	}
-	r = bpf_map_update_elem(bpf_map__fd(p->skel->maps.blank), &zero, &blank, BPF_ANY);
-	if (r >= 0)
-		r = probes_flip(p, 1);
+	r = probes_flip(p, 1);
 	if (r < 0)
 		return iot_error_set(err, r, "cannot set up the maps: %s", strerror(-r));
 	return 0;
@@ -282,7 +269,9 @@ struct gather {
 	size_t n;
 	size_t n_allocated;
 	bool with_values;
+	/* gather_reapable */
 	uint64_t before_ns;
+	uint64_t (*idle_since)(const void *value);
 };
 
 static int gather_add(struct gather *g, const void *key, const void *value)
@@ -325,22 +314,21 @@ static int gather_all(void *arg, const void *key, const void *value)
 
 static int gather_reapable(void *arg, const void *key, const void *value)
 {
-	const struct ev_block *e = value;
 	struct gather *g = arg;
+	uint64_t since = g->idle_since(value);
 
-	if ((e->state & EV_BLOCK_IN_FLIGHT) || e->complete_ns >= g->before_ns)
-		return 0;
-	return gather_add(g, key, value);
+	return since && since < g->before_ns ? gather_add(g, key, value) : 0;
 }
 
-/* Programs leave idle entries older than before_ns alone by now (block_slot() in block.bpf.c). */
+/* Programs leave idle entries older than before_ns alone by now (block_slot(), packet_entry()). */
 static int reap(struct probes *p, uint64_t before_ns)
 {
-	int fd = bpf_map__fd(p->skel->maps.in_flight), r;
+	int fd = bpf_map__fd(p->maps.identities), r;
 	_cleanup_(gather_done) struct gather g = {
 		.key_size = sizeof(uint64_t),
-		.value_size = sizeof(struct ev_block),
+		.value_size = p->identity_bytes,
 		.before_ns = before_ns,
+		.idle_since = p->idle_since,
 	};
 	uint64_t n = 0;
 
@@ -365,7 +353,7 @@ int probes_publish(struct probes *p, const struct ev_epoch *next)
 	if (r < 0)
 		return r;
 	/* From user space, the update of a map of maps waits for running programs (1ae80cf31938, 5.0). */
-	r = bpf_map_update_elem(bpf_map__fd(p->skel->maps.epochs), &zero, &inner, BPF_ANY);
+	r = bpf_map_update_elem(bpf_map__fd(p->maps.epochs), &zero, &inner, BPF_ANY);
 	if (r < 0)
 		return r;
 	p->active = *next;
@@ -381,7 +369,7 @@ static int flip_locked(struct probes *p, uint64_t epoch)
 	next.epoch = epoch;
 	/* The wait for the flip is also the one that reaping needs, so a crowded map is reaped here. */
 	if (__atomic_load_n(&p->control->identities, __ATOMIC_RELAXED) >
-	    p->in_flight_entries / 4 * 3)
+	    p->identity_entries / 4 * 3)
 		next.reap_before_ns = now - IOT_MIN(now, REAP_IDLE_NS);
 	r = probes_publish(p, &next);
 	if (r < 0 || !next.reap_before_ns)
@@ -404,15 +392,15 @@ int probes_flip(struct probes *p, uint64_t epoch)
 
 static int ledger_fd(struct probes *p, unsigned int slot)
 {
-	return bpf_map__fd(slot & 1 ? p->skel->maps.ledger1 : p->skel->maps.ledger0);
+	return bpf_map__fd(p->maps.ledger[slot & 1]);
 }
 
-int probes_ledger_read(struct probes *p, unsigned int slot, struct ev_ledger_key **ret_keys,
-		       struct ev_ledger_val **ret_vals, size_t *ret_n)
+static int ledger_read(struct probes *p, unsigned int slot, struct ev_ledger_key **ret_keys,
+		       void **ret_vals, size_t *ret_n)
 {
 	_cleanup_(gather_done) struct gather g = {
 		.key_size = sizeof(struct ev_ledger_key),
-		.value_size = sizeof(struct ev_ledger_val),
+		.value_size = p->ledger_val_bytes,
 		.with_values = true,
 	};
 	int r;
@@ -421,16 +409,42 @@ int probes_ledger_read(struct probes *p, unsigned int slot, struct ev_ledger_key
 	if (r < 0)
 		return r;
 	*ret_keys = (struct ev_ledger_key *)IOT_TAKE_PTR(g.keys);
-	*ret_vals = (struct ev_ledger_val *)IOT_TAKE_PTR(g.values);
+	*ret_vals = IOT_TAKE_PTR(g.values);
 	*ret_n = g.n;
 	return 0;
+}
+
+int probes_ledger_read(struct probes *p, unsigned int slot, struct ev_ledger_key **ret_keys,
+		       struct ev_ledger_val **ret_vals, size_t *ret_n)
+{
+	void *vals = NULL;
+	int r;
+
+	assert(p->kind == IOT_STREAM_BLOCK);
+	r = ledger_read(p, slot, ret_keys, &vals, ret_n);
+	if (r >= 0)
+		*ret_vals = vals;
+	return r;
+}
+
+int probes_packet_ledger_read(struct probes *p, unsigned int slot, struct ev_ledger_key **ret_keys,
+			      struct ev_packet_loss **ret_vals, size_t *ret_n)
+{
+	void *vals = NULL;
+	int r;
+
+	assert(p->kind == IOT_STREAM_PACKET);
+	r = ledger_read(p, slot, ret_keys, &vals, ret_n);
+	if (r >= 0)
+		*ret_vals = vals;
+	return r;
 }
 
 int probes_slot_clear(struct probes *p, unsigned int slot)
 {
 	_cleanup_(gather_done) struct gather g = {
 		.key_size = sizeof(struct ev_ledger_key),
-		.value_size = sizeof(struct ev_ledger_val),
+		.value_size = p->ledger_val_bytes,
 	};
 	int fd = ledger_fd(p, slot), r;
 	uint32_t n;
@@ -446,7 +460,7 @@ int probes_slot_clear(struct probes *p, unsigned int slot)
 				return r;
 		}
 	}
-	memset(probes_cell(p, slot & 1, 0, 0), 0, p->cells_bytes / 2);
+	memset(probes_cell(p, slot & 1, 0, p->first_probe), 0, p->cells_bytes / 2);
 	return 0;
 }
 
@@ -469,7 +483,8 @@ int probes_in_flight(struct probes *p, struct ev_block **ret, size_t *ret_n)
 	_cleanup_(gather_done) struct gather g = {.key_size = sizeof(struct ev_block)};
 	int r;
 
-	r = walk(bpf_map__fd(p->skel->maps.in_flight), sizeof(uint64_t), sizeof(struct ev_block),
+	assert(p->kind == IOT_STREAM_BLOCK);
+	r = walk(bpf_map__fd(p->maps.identities), sizeof(uint64_t), sizeof(struct ev_block),
 		 gather_in_flight, &g);
 	if (r < 0)
 		return r;
@@ -505,7 +520,7 @@ int probes_memory(struct probes *p, struct probes_memory *ret)
 	uint64_t bytes = 0;
 	int r;
 
-	bpf_object__for_each_map(map, p->skel->obj)
+	bpf_object__for_each_map(map, p->object)
 	{
 		r = map_bytes(bpf_map__fd(map), &bytes);
 		if (r < 0)
@@ -547,5 +562,5 @@ unsigned int probes_n_cpus(const struct probes *p)
 struct ev_cell *probes_cell(struct probes *p, unsigned int slot, unsigned int cpu,
 			    unsigned int probe)
 {
-	return &p->cells[EV_CELL_INDEX(slot, cpu, p->n_cpus, probe, EV_N_BLOCK_PROBES)];
+	return &p->cells[EV_CELL_INDEX(slot, cpu, p->n_cpus, probe - p->first_probe, p->n_probes)];
 }
