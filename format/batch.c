@@ -1,126 +1,24 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * batch.c - rows in, columns in memory, rows out.
+ * batch.c - requests: rows in, columns in memory, rows out; and the table of their columns.
  *
  * Adding is the hot path of the daemon: about 25 plain stores and four dictionary look-ups that
  * nearly always hit at once. Nothing is computed here that encoding can compute over
- * whole columns. The arrays lie in one allocation, staggered (see batch.h), and are a multiple of
- * 128 values long, so that codecs may work on whole groups.
+ * whole columns.
  */
 #include "format/batch-def.h"
+#include "format/block.h"
+#include "format/columns.h"
 
 #include <assert.h>
 #include <endian.h>
 
-#define STAGGER 192U
 #define MAX_OPS 1024U
 #define MAX_CONTEXTS 4096U
 #define MAX_DEVICES 4096U
 
-const uint8_t iot_batch_width[IOT_N_VALUE_COLUMNS] = {
-	[IOT_COLUMN_COMPLETE] = 8,  [IOT_COLUMN_ISSUE] = 8,   [IOT_COLUMN_ISSUE_LAST] = 8,
-	[IOT_COLUMN_START] = 8,	    [IOT_COLUMN_INSERT] = 8,  [IOT_COLUMN_COMPLETE_CPU] = 4,
-	[IOT_COLUMN_ISSUE_CPU] = 4, [IOT_COLUMN_ID_CPU] = 0,  [IOT_COLUMN_ID] = 8,
-	[IOT_COLUMN_OP] = 2,	    [IOT_COLUMN_CONTEXT] = 2, [IOT_COLUMN_DEVICE] = 2,
-	[IOT_COLUMN_FILE] = 2,	    [IOT_COLUMN_BYTES] = 4,   [IOT_COLUMN_BYTES_DONE] = 4,
-	[IOT_COLUMN_SECTOR] = 8,    [IOT_COLUMN_ERROR] = 4,   [IOT_COLUMN_STATUS] = 4,
-	[IOT_COLUMN_SEGMENTS] = 2,  [IOT_COLUMN_MERGES] = 2,  [IOT_COLUMN_REQUEUES] = 2,
-	[IOT_COLUMN_HWQ] = 2,	    [IOT_COLUMN_RING] = 1,
-};
-
-static int batch_allocate(struct iot_batch *b, uint32_t cap)
-{
-	size_t padded = (cap + IOT_PACK_GROUP - 1) / IOT_PACK_GROUP * IOT_PACK_GROUP;
-	size_t size = 64;
-	uint8_t *p;
-
-	for (size_t c = 0; c < IOT_N_VALUE_COLUMNS; c++) {
-		/* Without a width a column has no array, and adding a record would crash. */
-		assert(iot_batch_width[c] || c == 0 || c == IOT_COLUMN_ID_CPU);
-		size += padded * iot_batch_width[c] + STAGGER;
-	}
-	p = calloc(1, size);
-	if (!p)
-		return -ENOMEM;
-	free(b->memory);
-	b->memory = p;
-	b->cap = cap;
-	p += 64 - (uintptr_t)p % 64;
-	for (size_t c = 0; c < IOT_N_VALUE_COLUMNS; c++) {
-		b->arrays[c] = iot_batch_width[c] ? p : NULL;
-		if (iot_batch_width[c])
-			p += padded * iot_batch_width[c] + STAGGER;
-	}
-	return 0;
-}
-
-int iot_batch_new(uint32_t cap, struct iot_batch **ret)
-{
-	_cleanup_(iot_batch_freep) struct iot_batch *b = NULL;
-	int r;
-
-	assert(cap >= 1 && cap <= IOT_BLOCK_RECORDS_MAX);
-
-	b = calloc(1, sizeof(*b));
-	if (!b)
-		return -ENOMEM;
-	r = batch_allocate(b, cap);
-	if (r < 0)
-		return r;
-	r = iot_dict_init(&b->op, 2, IOT_MIN(cap, MAX_OPS));
-	if (r < 0)
-		return r;
-	r = iot_dict_init(&b->context, 4, IOT_MIN(cap, MAX_CONTEXTS));
-	if (r < 0)
-		return r;
-	r = iot_dict_init(&b->device, 1, IOT_MIN(cap, MAX_DEVICES));
-	if (r < 0)
-		return r;
-	r = iot_dict_init(&b->file, 2, cap);
-	if (r < 0)
-		return r;
-	iot_batch_clear(b);
-	*ret = IOT_TAKE_PTR(b);
-	return 0;
-}
-
-struct iot_batch *iot_batch_free(struct iot_batch *b)
-{
-	if (!b)
-		return NULL;
-	iot_dict_done(&b->op);
-	iot_dict_done(&b->context);
-	iot_dict_done(&b->device);
-	iot_dict_done(&b->file);
-	free(b->memory);
-	free(b);
-	return NULL;
-}
-
-void iot_batch_clear(struct iot_batch *b)
-{
-	b->n = 0;
-	b->have = UINT64_MAX;
-	b->first_ns = 0;
-	b->last_ns = 0;
-	b->decoded = false;
-	iot_dict_clear(&b->op);
-	iot_dict_clear(&b->context);
-	iot_dict_clear(&b->device);
-	iot_dict_clear(&b->file);
-}
-
-int iot_batch_reserve(struct iot_batch *b, uint32_t n)
-{
-	iot_batch_clear(b);
-	if (n <= b->cap)
-		return 0;
-	assert(n <= IOT_BLOCK_RECORDS_MAX);
-	return batch_allocate(b, n);
-}
-
 /*
- * The four indexes of a record, or IOT_DICT_FULL. An entry added before a later dictionary turned
+ * The four indexes of a record, or IOT_IOT_REQUEST_DICT_FULL. An entry added before a later dictionary turned
  * out full stays, unused; there are still no more entries than records, as a full dictionary had
  * at least as many records as any other has entries.
  */
@@ -141,16 +39,19 @@ static inline int intern(struct iot_batch *b, const struct iot_request *r, uint1
 	file[0] = r->ino;
 	file[1] = r->fsdev;
 
-	q = iot_dict_add(&b->op, op, IOT_ARRAY_SIZE(op), &index[0]);
+	q = iot_dict_add(&b->dicts[IOT_REQUEST_DICT_OP], op, IOT_ARRAY_SIZE(op), &index[0]);
 	if (q)
 		return q;
-	q = iot_dict_add(&b->context, context, IOT_ARRAY_SIZE(context), &index[1]);
+	q = iot_dict_add(&b->dicts[IOT_REQUEST_DICT_CONTEXT], context, IOT_ARRAY_SIZE(context),
+			 &index[1]);
 	if (q)
 		return q;
-	q = iot_dict_add(&b->device, device, IOT_ARRAY_SIZE(device), &index[2]);
+	q = iot_dict_add(&b->dicts[IOT_REQUEST_DICT_DEVICE], device, IOT_ARRAY_SIZE(device),
+			 &index[2]);
 	if (q)
 		return q;
-	return iot_dict_add(&b->file, file, IOT_ARRAY_SIZE(file), &index[3]);
+	return iot_dict_add(&b->dicts[IOT_REQUEST_DICT_FILE], file, IOT_ARRAY_SIZE(file),
+			    &index[3]);
 }
 
 int iot_batch_add(struct iot_batch *b, const struct iot_request *r)
@@ -190,30 +91,8 @@ int iot_batch_add(struct iot_batch *b, const struct iot_request *r)
 	iot_batch_u16(b, IOT_COLUMN_FILE)[i] = index[3];
 	iot_batch_u8(b, IOT_COLUMN_RING)[i] = r->ring;
 
-	b->first_ns = i == 0 ? r->complete_ns : IOT_MIN(b->first_ns, r->complete_ns);
-	b->last_ns = IOT_MAX(b->last_ns, r->complete_ns);
-	b->n = i + 1;
+	iot_batch_added(b, r->complete_ns);
 	return 0;
-}
-
-uint32_t iot_batch_count(const struct iot_batch *b)
-{
-	return b->n;
-}
-
-uint64_t iot_batch_first_ns(const struct iot_batch *b)
-{
-	return b->first_ns;
-}
-
-uint64_t iot_batch_last_ns(const struct iot_batch *b)
-{
-	return b->last_ns;
-}
-
-static inline bool have(const struct iot_batch *b, enum iot_column c)
-{
-	return b->have & (1ULL << c);
 }
 
 /* Entry of record i in a dictionary. */
@@ -227,8 +106,8 @@ static void get_dictionaries(const struct iot_batch *b, uint32_t i, struct iot_r
 {
 	const uint64_t *entry;
 
-	if (have(b, IOT_COLUMN_OP)) {
-		entry = entry_of(b, &b->op, IOT_COLUMN_OP, i);
+	if (iot_batch_has(b, IOT_COLUMN_OP)) {
+		entry = entry_of(b, &b->dicts[IOT_REQUEST_DICT_OP], IOT_COLUMN_OP, i);
 		r->flags = (uint32_t)entry[0];
 		r->op = (uint8_t)(entry[0] >> 32);
 		r->swap = (uint8_t)(entry[0] >> 40);
@@ -236,10 +115,10 @@ static void get_dictionaries(const struct iot_batch *b, uint32_t i, struct iot_r
 		r->origin = (uint8_t)(entry[0] >> 56);
 		r->submitter = (uint8_t)entry[1];
 	}
-	if (have(b, IOT_COLUMN_CONTEXT)) {
+	if (iot_batch_has(b, IOT_COLUMN_CONTEXT)) {
 		uint64_t comm[2];
 
-		entry = entry_of(b, &b->context, IOT_COLUMN_CONTEXT, i);
+		entry = entry_of(b, &b->dicts[IOT_REQUEST_DICT_CONTEXT], IOT_COLUMN_CONTEXT, i);
 		comm[0] = htole64(entry[2]);
 		comm[1] = htole64(entry[3]);
 		r->pid = (uint32_t)entry[0];
@@ -247,13 +126,13 @@ static void get_dictionaries(const struct iot_batch *b, uint32_t i, struct iot_r
 		r->cgroup = entry[1];
 		memcpy(r->comm, comm, sizeof(comm));
 	}
-	if (have(b, IOT_COLUMN_DEVICE)) {
-		entry = entry_of(b, &b->device, IOT_COLUMN_DEVICE, i);
+	if (iot_batch_has(b, IOT_COLUMN_DEVICE)) {
+		entry = entry_of(b, &b->dicts[IOT_REQUEST_DICT_DEVICE], IOT_COLUMN_DEVICE, i);
 		r->dev = (uint32_t)entry[0];
 		r->part = (uint32_t)(entry[0] >> 32);
 	}
-	if (have(b, IOT_COLUMN_FILE)) {
-		entry = entry_of(b, &b->file, IOT_COLUMN_FILE, i);
+	if (iot_batch_has(b, IOT_COLUMN_FILE)) {
+		entry = entry_of(b, &b->dicts[IOT_REQUEST_DICT_FILE], IOT_COLUMN_FILE, i);
 		r->ino = entry[0];
 		r->fsdev = (uint32_t)entry[1];
 	}
@@ -265,42 +144,168 @@ void iot_batch_get(const struct iot_batch *b, uint32_t i, struct iot_request *re
 
 	assert(i < b->n);
 
-	if (have(b, IOT_COLUMN_COMPLETE))
+	if (iot_batch_has(b, IOT_COLUMN_COMPLETE))
 		r.complete_ns = iot_batch_u64(b, IOT_COLUMN_COMPLETE)[i];
-	if (have(b, IOT_COLUMN_ISSUE))
+	if (iot_batch_has(b, IOT_COLUMN_ISSUE))
 		r.issue_ns = iot_batch_u64(b, IOT_COLUMN_ISSUE)[i];
-	if (have(b, IOT_COLUMN_ISSUE_LAST))
+	if (iot_batch_has(b, IOT_COLUMN_ISSUE_LAST))
 		r.issue_last_ns = iot_batch_u64(b, IOT_COLUMN_ISSUE_LAST)[i];
-	if (have(b, IOT_COLUMN_START))
+	if (iot_batch_has(b, IOT_COLUMN_START))
 		r.start_ns = iot_batch_u64(b, IOT_COLUMN_START)[i];
-	if (have(b, IOT_COLUMN_INSERT))
+	if (iot_batch_has(b, IOT_COLUMN_INSERT))
 		r.insert_ns = iot_batch_u64(b, IOT_COLUMN_INSERT)[i];
-	if (have(b, IOT_COLUMN_ID))
+	if (iot_batch_has(b, IOT_COLUMN_ID))
 		r.id = iot_batch_u64(b, IOT_COLUMN_ID)[i];
-	if (have(b, IOT_COLUMN_SECTOR))
+	if (iot_batch_has(b, IOT_COLUMN_SECTOR))
 		r.sector = iot_batch_u64(b, IOT_COLUMN_SECTOR)[i];
-	if (have(b, IOT_COLUMN_COMPLETE_CPU))
+	if (iot_batch_has(b, IOT_COLUMN_COMPLETE_CPU))
 		r.complete_cpu = iot_batch_u32(b, IOT_COLUMN_COMPLETE_CPU)[i];
-	if (have(b, IOT_COLUMN_ISSUE_CPU))
+	if (iot_batch_has(b, IOT_COLUMN_ISSUE_CPU))
 		r.issue_cpu = iot_batch_u32(b, IOT_COLUMN_ISSUE_CPU)[i];
-	if (have(b, IOT_COLUMN_BYTES))
+	if (iot_batch_has(b, IOT_COLUMN_BYTES))
 		r.bytes = iot_batch_u32(b, IOT_COLUMN_BYTES)[i];
-	if (have(b, IOT_COLUMN_BYTES_DONE))
+	if (iot_batch_has(b, IOT_COLUMN_BYTES_DONE))
 		r.bytes_done = iot_batch_u32(b, IOT_COLUMN_BYTES_DONE)[i];
-	if (have(b, IOT_COLUMN_ERROR))
+	if (iot_batch_has(b, IOT_COLUMN_ERROR))
 		r.error = (int32_t)iot_batch_u32(b, IOT_COLUMN_ERROR)[i];
-	if (have(b, IOT_COLUMN_STATUS))
+	if (iot_batch_has(b, IOT_COLUMN_STATUS))
 		r.status = iot_batch_u32(b, IOT_COLUMN_STATUS)[i];
-	if (have(b, IOT_COLUMN_SEGMENTS))
+	if (iot_batch_has(b, IOT_COLUMN_SEGMENTS))
 		r.segments = iot_batch_u16(b, IOT_COLUMN_SEGMENTS)[i];
-	if (have(b, IOT_COLUMN_MERGES))
+	if (iot_batch_has(b, IOT_COLUMN_MERGES))
 		r.merges = iot_batch_u16(b, IOT_COLUMN_MERGES)[i];
-	if (have(b, IOT_COLUMN_REQUEUES))
+	if (iot_batch_has(b, IOT_COLUMN_REQUEUES))
 		r.requeues = iot_batch_u16(b, IOT_COLUMN_REQUEUES)[i];
-	if (have(b, IOT_COLUMN_HWQ))
+	if (iot_batch_has(b, IOT_COLUMN_HWQ))
 		r.hwq = iot_batch_u16(b, IOT_COLUMN_HWQ)[i];
-	if (have(b, IOT_COLUMN_RING))
+	if (iot_batch_has(b, IOT_COLUMN_RING))
 		r.ring = iot_batch_u8(b, IOT_COLUMN_RING)[i];
 	get_dictionaries(b, i, &r);
 	*ret = r;
 }
+
+static void request_key(const struct iot_batch *b, uint32_t i, struct iot_row_key *ret)
+{
+	ret->probe = IOT_PROBE_BLOCK_COMPLETE;
+	if (iot_batch_has(b, IOT_COLUMN_COMPLETE))
+		ret->ns = iot_batch_u64(b, IOT_COLUMN_COMPLETE)[i];
+	if (iot_batch_has(b, IOT_COLUMN_ID))
+		ret->id = iot_batch_u64(b, IOT_COLUMN_ID)[i];
+	if (iot_batch_has(b, IOT_COLUMN_COMPLETE_CPU))
+		ret->cpu = iot_batch_u32(b, IOT_COLUMN_COMPLETE_CPU)[i];
+	if (iot_batch_has(b, IOT_COLUMN_OP))
+		ret->no_start = entry_of(b, &b->dicts[IOT_REQUEST_DICT_OP], IOT_COLUMN_OP, i)[0] &
+				IOT_FLAG_NO_START;
+}
+
+#define WORD(n_bits, n_dict, n_word)                                                 \
+	{                                                                            \
+		n_bits, .dict = 1 + (n_dict), .word = n_word, .flags = IOT_DESC_WORD \
+	}
+#define BIT(c) (1ULL << (c))
+#define MUST IOT_DESC_MUST
+
+static void request_id_range(const struct iot_batch *b, uint64_t *ret_min, uint64_t *ret_max)
+{
+	iot_u64_range(iot_batch_u64(b, IOT_COLUMN_ID), b->n, ret_min, ret_max);
+}
+
+const struct iot_schema iot_schema_request =
+	{
+		.stream = IOT_STREAM_BLOCK,
+		.kind = IOT_BLOCK_REQUESTS,
+		.kind_open = IOT_BLOCK_OPEN,
+		.time = IOT_COLUMN_COMPLETE,
+		.ids = IOT_COLS_ID,
+		.keys = IOT_COLS_COMPLETE | IOT_COLS_ID | IOT_COLS_CPU | IOT_COLS_OP,
+		.columns =
+			{
+				[IOT_COLUMN_COMPLETE] = {64, 8, IOT_BASE_DELTA, .flags = MUST},
+				[IOT_COLUMN_ISSUE] = {64, 8, IOT_BASE_REF,
+						      .flags = IOT_DESC_NULLS_REF,
+						      .refs = BIT(IOT_COLUMN_COMPLETE)},
+				[IOT_COLUMN_ISSUE_LAST] = {64, 8, IOT_BASE_REF,
+							   .twin = IOT_COLUMN_ISSUE,
+							   .refs = BIT(IOT_COLUMN_ISSUE)},
+				[IOT_COLUMN_START] = {64, 8, IOT_BASE_REF,
+						      .flags = IOT_DESC_NULLS_REF,
+						      .refs = BIT(IOT_COLUMN_COMPLETE) |
+							      BIT(IOT_COLUMN_ISSUE)},
+				[IOT_COLUMN_INSERT] = {64, 8, IOT_BASE_REF,
+						       .flags = IOT_DESC_NULLS_REF,
+						       .refs = BIT(IOT_COLUMN_COMPLETE) |
+							       BIT(IOT_COLUMN_ISSUE) |
+							       BIT(IOT_COLUMN_START)},
+				[IOT_COLUMN_COMPLETE_CPU] = {32, 4},
+				[IOT_COLUMN_ISSUE_CPU] = {32, 4, IOT_BASE_REF,
+							  .twin = IOT_COLUMN_COMPLETE_CPU,
+							  .refs = BIT(IOT_COLUMN_COMPLETE_CPU)},
+				[IOT_COLUMN_ID_CPU] = {13, 0, IOT_BASE_REF,
+						       .flags = MUST | IOT_DESC_SPLIT,
+						       .refs = BIT(IOT_COLUMN_ISSUE_CPU)},
+				[IOT_COLUMN_ID] = {51, 8, IOT_BASE_REF,
+						   .flags = MUST | IOT_DESC_SPLIT,
+						   .needs = BIT(IOT_COLUMN_ID_CPU)},
+				[IOT_COLUMN_OP] = {16, 2, .dict = 1 + IOT_REQUEST_DICT_OP,
+						   .needs = BIT(IOT_COLUMN_OP_WORD) |
+							    BIT(IOT_COLUMN_OP_SOURCE)},
+				[IOT_COLUMN_CONTEXT] =
+					{16, 2, .dict = 1 + IOT_REQUEST_DICT_CONTEXT,
+					 .needs = BIT(IOT_COLUMN_CONTEXT_PIDS) |
+						  BIT(IOT_COLUMN_CONTEXT_CGROUP) |
+						  BIT(IOT_COLUMN_CONTEXT_COMM0) |
+						  BIT(IOT_COLUMN_CONTEXT_COMM1)},
+				[IOT_COLUMN_DEVICE] = {16, 2, .dict = 1 + IOT_REQUEST_DICT_DEVICE,
+						       .needs = BIT(IOT_COLUMN_DEVICE_WORD)},
+				[IOT_COLUMN_FILE] =
+					{16, 2, .dict = 1 + IOT_REQUEST_DICT_FILE,
+					 .flags = IOT_DESC_TRY_BYTES,
+					 .needs = BIT(IOT_COLUMN_FILE_INO) |
+						  BIT(IOT_COLUMN_FILE_FSDEV)},
+				[IOT_COLUMN_BYTES] = {32, 4},
+				[IOT_COLUMN_BYTES_DONE] =
+					{32, 4, IOT_BASE_REF, .twin = IOT_COLUMN_BYTES,
+					 .refs = BIT(IOT_COLUMN_BYTES)},
+				[IOT_COLUMN_SECTOR] =
+					{
+						64, 8,
+						IOT_BASE_REF,
+						.flags = IOT_DESC_NULLS_ONES | IOT_DESC_TRY_BYTES |
+							 IOT_DESC_TRY_RAW,
+						.refs = BIT(IOT_COLUMN_CONTEXT) |
+							BIT(IOT_COLUMN_BYTES)},
+				[IOT_COLUMN_ERROR] = {64, 4, .flags = IOT_DESC_SIGNED},
+				[IOT_COLUMN_STATUS] = {32, 4},
+				[IOT_COLUMN_SEGMENTS] = {16, 2},
+				[IOT_COLUMN_MERGES] = {16, 2},
+				[IOT_COLUMN_REQUEUES] = {16, 2},
+				[IOT_COLUMN_HWQ] = {16, 2},
+				[IOT_COLUMN_RING] = {8, 1},
+				[IOT_COLUMN_OP_WORD] = WORD(64, IOT_REQUEST_DICT_OP, 0),
+				[IOT_COLUMN_OP_SOURCE] = WORD(8, IOT_REQUEST_DICT_OP, 1),
+				[IOT_COLUMN_CONTEXT_PIDS] = WORD(64, IOT_REQUEST_DICT_CONTEXT, 0),
+				[IOT_COLUMN_CONTEXT_CGROUP] = WORD(64, IOT_REQUEST_DICT_CONTEXT, 1),
+				[IOT_COLUMN_CONTEXT_COMM0] = WORD(64, IOT_REQUEST_DICT_CONTEXT, 2),
+				[IOT_COLUMN_CONTEXT_COMM1] = WORD(64, IOT_REQUEST_DICT_CONTEXT, 3),
+				[IOT_COLUMN_DEVICE_WORD] = WORD(64, IOT_REQUEST_DICT_DEVICE, 0),
+				[IOT_COLUMN_FILE_INO] = {64, 0,
+							 IOT_BASE_DELTA, .dict = 1 + IOT_REQUEST_DICT_FILE,
+							 .word = 0,
+							 .flags =
+								 IOT_DESC_WORD | IOT_DESC_TRY_BYTES},
+				[IOT_COLUMN_FILE_FSDEV] = WORD(32, IOT_REQUEST_DICT_FILE, 1),
+			},
+		.dicts =
+			{
+				[IOT_REQUEST_DICT_OP] = {MAX_OPS, 2},
+				[IOT_REQUEST_DICT_CONTEXT] = {MAX_CONTEXTS, 4},
+				[IOT_REQUEST_DICT_DEVICE] = {MAX_DEVICES, 1},
+				[IOT_REQUEST_DICT_FILE] = {IOT_BLOCK_RECORDS_MAX, 2},
+			},
+		.key = request_key,
+		.id_range = request_id_range,
+		.ref = iot_request_ref,
+		.unref = iot_request_unref,
+		.split = iot_request_split,
+		.unsplit = iot_request_unsplit,
+};

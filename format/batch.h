@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * batch.h - the requests of one block while it is being filled or after it was decoded: columns in
- * memory, one u64 array per field, and the dictionaries (context, device, op+flags, file).
+ * batch.h - the records of one block while it is being filled or after it was decoded: columns in
+ * memory, one array per field, and the dictionaries (a request's context, device, op+flags, file).
  *
- * A batch is owned by one thread. It is filled row by row (iot_batch_add), encoded whole
- * (block.h) and cleared; or decoded whole and read row by row (iot_batch_get). Column arrays are
- * staggered by 192 bytes: with equal page alignment extraction took 80 ns a record, not 33.
+ * A batch is owned by one thread and of one stream. It is filled row by row (iot_batch_add), encoded
+ * whole (block.h) and cleared; or decoded whole and read row by row (iot_batch_get). Column arrays
+ * are staggered by 192 bytes: with equal page alignment extraction took 80 ns a record, not 33.
  */
 #pragma once
 
@@ -16,8 +16,10 @@
 
 struct iot_batch;
 
-/* cap: at most IOT_BLOCK_RECORDS_MAX. */
+/* cap: at most IOT_BLOCK_RECORDS_MAX. Of requests, or of any stream that has a schema. */
 int iot_batch_new(uint32_t cap, struct iot_batch **ret) IOT_MUST_CHECK;
+int iot_batch_new_stream(enum iot_stream stream, uint32_t cap,
+			 struct iot_batch **ret) IOT_MUST_CHECK;
 struct iot_batch *iot_batch_free(struct iot_batch *b);
 void iot_batch_clear(struct iot_batch *b);
 
@@ -28,9 +30,13 @@ void iot_batch_clear(struct iot_batch *b);
 #define IOT_BATCH_FULL 1
 int iot_batch_add(struct iot_batch *b, const struct iot_request *r) IOT_MUST_CHECK;
 
+enum iot_stream iot_batch_stream(const struct iot_batch *b);
 uint32_t iot_batch_count(const struct iot_batch *b);
 uint64_t iot_batch_first_ns(const struct iot_batch *b); /* smallest complete_ns; 0 if empty */
 uint64_t iot_batch_last_ns(const struct iot_batch *b);	/* largest complete_ns */
+/* What records of every stream have: time, owner, probe, CPU. i < count. */
+struct iot_row_key;
+void iot_batch_key(const struct iot_batch *b, uint32_t i, struct iot_row_key *ret);
 /* i < count. Fields of columns that were not decoded are null. */
 void iot_batch_get(const struct iot_batch *b, uint32_t i, struct iot_request *ret);
 

@@ -246,7 +246,8 @@ struct entry {
 	const uint8_t *payload; /* NULL: the block has no such column */
 };
 
-static int parse_entry(const uint8_t *p, uint32_t n_records, struct entry *ret)
+static int parse_entry(const struct iot_schema *schema, const uint8_t *p, uint32_t n_records,
+		       struct entry *ret)
 {
 	struct iot_disk_column disk;
 
@@ -260,18 +261,18 @@ static int parse_entry(const uint8_t *p, uint32_t n_records, struct entry *ret)
 		.shift = disk.shift,
 		.count = le32toh(disk.count),
 	};
-	if (!iot_column_is_known(disk.column))
+	if (!iot_column_is_known(schema, disk.column))
 		return 0;
 	if (disk.reserved[0] | disk.reserved[1] | disk.reserved[2])
 		return -EBADMSG;
-	if (iot_column_is_dict(disk.column))
+	if (iot_column_is_table(&schema->columns[disk.column]))
 		return ret->form.count >= 1 && ret->form.count <= n_records ? 0 : -EBADMSG;
 	return ret->form.count == n_records ? 0 : -EBADMSG;
 }
 
 /* Fills entries of known columns; the lengths of all must add up to the content exactly. */
-static int parse_table(const uint8_t *raw, size_t size, uint32_t n_records,
-		       struct entry entries[IOT_N_COLUMNS])
+static int parse_table(const struct iot_schema *schema, const uint8_t *raw, size_t size,
+		       uint32_t n_records, struct entry entries[IOT_MAX_COLUMNS])
 {
 	struct iot_disk_columns head;
 	size_t entry_size, at;
@@ -291,7 +292,7 @@ static int parse_table(const uint8_t *raw, size_t size, uint32_t n_records,
 	for (unsigned int i = 0; i < head.n; i++) {
 		struct entry e;
 
-		r = parse_entry(raw + sizeof(head) + i * entry_size, n_records, &e);
+		r = parse_entry(schema, raw + sizeof(head) + i * entry_size, n_records, &e);
 		if (r < 0)
 			return r;
 		/* Ascending: no column twice. */
@@ -300,31 +301,36 @@ static int parse_table(const uint8_t *raw, size_t size, uint32_t n_records,
 		last = e.form.column;
 		e.payload = raw + at;
 		at += e.length;
-		if (iot_column_is_known(e.form.column))
+		if (iot_column_is_known(schema, e.form.column))
 			entries[e.form.column] = e;
 	}
 	return at == size ? 0 : -EBADMSG;
 }
 
-/* Adds what the wanted columns depend on. References have lower numbers, so one pass is enough. */
-static int select_columns(const struct entry *entries, uint64_t columns, uint64_t *ret)
+/*
+ * Adds what the wanted columns depend on. References have lower numbers, so one pass from above is
+ * enough; words of dictionaries refer to nothing but each other, a word's column to lower ones.
+ */
+static int select_columns(const struct iot_schema *schema, const struct entry *entries,
+			  uint64_t columns, uint64_t *ret)
 {
-	uint64_t present = 0, need;
+	uint64_t present = 0, must = 0, words = 0, need;
 
-	for (unsigned int c = 1; c < IOT_N_COLUMNS; c++)
+	for (unsigned int c = 1; c < IOT_MAX_COLUMNS; c++) {
 		present |= (uint64_t) !!entries[c].payload << c;
-	/* Without these two a record says nothing. */
-	if (!(present & IOT_COLS_COMPLETE) || (present & IOT_COLS_ID) != IOT_COLS_ID)
+		must |= (uint64_t) !!(schema->columns[c].flags & IOT_DESC_MUST) << c;
+		words |= (uint64_t) !!(schema->columns[c].flags & IOT_DESC_WORD) << c;
+	}
+	/* Without these a record says nothing. */
+	if ((present & must) != must)
 		return -EBADMSG;
-	need = (columns & present & ((1ULL << IOT_N_VALUE_COLUMNS) - 1)) | IOT_COLS_COMPLETE;
-	for (unsigned int c = IOT_N_VALUE_COLUMNS - 1; c > 0; c--) {
+	need = (columns & present & ~words) | 1ULL << schema->time;
+	for (unsigned int c = IOT_MAX_COLUMNS - 1; c > 0; c--) {
 		if (!(need & 1ULL << c))
 			continue;
 		if (entries[c].form.base == IOT_BASE_REF)
-			need |= iot_column_refs(c);
-		if (c == IOT_COLUMN_ID)
-			need |= 1ULL << IOT_COLUMN_ID_CPU;
-		need |= iot_column_tables(c);
+			need |= schema->columns[c].refs;
+		need |= schema->columns[c].needs;
 	}
 	if (need & ~present)
 		return -EBADMSG;
@@ -335,24 +341,27 @@ static int select_columns(const struct entry *entries, uint64_t columns, uint64_
 /* Sizes the dictionaries that are needed: all words of one have the same number of entries. */
 static int size_dicts(struct iot_batch *b, const struct entry *entries, uint64_t need)
 {
+	uint32_t sized = 0;
 	int r;
 
-	for (unsigned int c = IOT_COLUMN_OP_WORD; c < IOT_N_COLUMNS; c++) {
+	for (unsigned int c = 1; c < IOT_MAX_COLUMNS; c++) {
+		const struct iot_column_desc *desc = &b->schema->columns[c];
 		uint32_t n = entries[c].form.count;
 		struct iot_dict *d;
-		unsigned int word;
 
-		if (!(need & 1ULL << c))
+		if (!(need & 1ULL << c) || !(desc->flags & IOT_DESC_WORD))
 			continue;
-		d = iot_column_dict(b, c, &word);
-		if (word > 0 && d->n != n)
-			return -EBADMSG;
-		if (word == 0) {
-			r = iot_dict_reserve(d, n);
-			if (r < 0)
-				return r;
-			d->n = n;
+		d = &b->dicts[desc->dict - 1];
+		if (sized & 1U << desc->dict) {
+			if (d->n != n)
+				return -EBADMSG;
+			continue;
 		}
+		sized |= 1U << desc->dict;
+		r = iot_dict_reserve(d, n);
+		if (r < 0)
+			return r;
+		d->n = n;
 	}
 	return 0;
 }
@@ -387,46 +396,34 @@ static int reserve_values(struct iot_block_decoder *d, uint32_t n)
 	return 0;
 }
 
-static void range_of(const uint64_t *v, size_t n, uint64_t *ret_min, uint64_t *ret_max)
-{
-	uint64_t min = UINT64_MAX, max = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		min = IOT_MIN(min, v[i]);
-		max = IOT_MAX(max, v[i]);
-	}
-	*ret_min = min;
-	*ret_max = max;
-}
-
 /* The header was believed when blocks were skipped: what it said must be true. */
 static int check_ranges(struct iot_batch *b, const struct iot_block_info *info)
 {
 	uint64_t min, max;
 
-	range_of(iot_batch_u64(b, IOT_COLUMN_COMPLETE), b->n, &b->first_ns, &b->last_ns);
+	iot_u64_range(iot_batch_u64(b, b->schema->time), b->n, &b->first_ns, &b->last_ns);
 	if (b->first_ns != info->first_ns || b->last_ns != info->last_ns)
 		return -EBADMSG;
-	if (!(b->have & 1ULL << IOT_COLUMN_ID))
+	if ((b->have & b->schema->ids) != b->schema->ids)
 		return 0;
-	range_of(iot_batch_u64(b, IOT_COLUMN_ID), b->n, &min, &max);
+	b->schema->id_range(b, &min, &max);
 	return min == info->first_id && max == info->last_id ? 0 : -EBADMSG;
 }
 
 static int decode_columns(struct iot_block_decoder *d, const struct iot_block_info *info,
-			  uint64_t columns, struct iot_batch *b)
+			  const struct iot_schema *schema, uint64_t columns, struct iot_batch *b)
 {
-	struct entry entries[IOT_N_COLUMNS] = {0};
+	struct entry entries[IOT_MAX_COLUMNS] = {0};
 	uint64_t need;
 	int r;
 
-	r = parse_table(d->raw, info->raw_bytes, info->count, entries);
+	r = parse_table(schema, d->raw, info->raw_bytes, info->count, entries);
 	if (r < 0)
 		return r;
-	r = select_columns(entries, columns, &need);
+	r = select_columns(schema, entries, columns, &need);
 	if (r < 0)
 		return r;
-	r = iot_batch_reserve(b, info->count);
+	r = iot_batch_reserve(b, schema, info->count);
 	if (r < 0)
 		return r;
 	r = size_dicts(b, entries, need);
@@ -438,7 +435,7 @@ static int decode_columns(struct iot_block_decoder *d, const struct iot_block_in
 	b->n = info->count;
 	b->have = need;
 	b->decoded = true;
-	for (unsigned int c = 1; c < IOT_N_COLUMNS; c++) {
+	for (unsigned int c = 1; c < IOT_MAX_COLUMNS; c++) {
 		if (!(need & 1ULL << c))
 			continue;
 		r = decode_values(&entries[c], d->values);
@@ -456,13 +453,15 @@ int iot_block_decode(struct iot_block_decoder *d, const struct iot_block_info *i
 {
 	int r;
 
+	const struct iot_schema *schema = iot_schema_of_kind(info->kind);
+
 	iot_batch_clear(b);
-	if (info->kind != IOT_BLOCK_REQUESTS && info->kind != IOT_BLOCK_OPEN)
+	if (!schema)
 		return -EBADMSG;
 	r = open_data(d, info, data, size);
 	if (r < 0)
 		return r;
-	r = decode_columns(d, info, columns, b);
+	r = decode_columns(d, info, schema, columns, b);
 	if (r < 0)
 		iot_batch_clear(b);
 	return r;

@@ -5,8 +5,8 @@
  * Both frames are made in one buffer, so that one write puts the whole block into the file: the
  * header's size is known beforehand, its contents (size and hash of the data) afterwards.
  *
- * Every column is PACK or CONST, but for the two that gain visibly from byte planes (sector, file):
- * on the first block and every 32nd after it both codecs are tried through LZ4 and the smaller is
+ * Every column is PACK or CONST, but for the few that gain visibly from byte planes (a request's
+ * sector and file): on the first block and every 32nd after it both codecs are tried through LZ4 and the smaller is
  * kept until the next trial. The sector is stored as itself or against the end of the same
  * context's last request, whichever has fewer bits in a sample of the block.
  */
@@ -21,7 +21,6 @@
 #include <xxhash.h>
 
 #define TRIAL_EVERY 32U
-#define N_COLUMNS (IOT_N_VALUE_COLUMNS - 1 + IOT_N_COLUMNS - IOT_COLUMN_OP_WORD)
 
 struct buffer {
 	uint8_t *data;
@@ -121,28 +120,24 @@ static uint64_t sample_bits(const uint64_t *v, size_t n)
 }
 
 /* Fills *form and returns where the values are (nowhere if constant). */
-static uint64_t *transform(struct iot_block_encoder *e, const struct iot_batch *b,
-			   enum iot_column c, struct iot_column_form *form)
+static uint64_t *transform(struct iot_block_encoder *e, const struct iot_batch *b, unsigned int c,
+			   struct iot_column_form *form)
 {
+	const struct iot_column_desc *d = &b->schema->columns[c];
 	struct iot_column_form raw;
 
-	iot_column_forward(b, c, iot_column_preferred(c), e->values[0], e->keys, form);
-	if (c != IOT_COLUMN_SECTOR || form->constant || form->base == IOT_BASE_RAW)
+	iot_column_forward(b, c, d->base, e->values[0], e->keys, form);
+	if (!(d->flags & IOT_DESC_TRY_RAW) || form->constant || form->base == IOT_BASE_RAW)
 		return e->values[0];
 	iot_column_forward(b, c, IOT_BASE_RAW, e->values[1], e->keys, &raw);
-	if (sample_bits(e->values[1], b->n) >= sample_bits(e->values[0], b->n))
+	if (sample_bits(e->values[1], raw.count) >= sample_bits(e->values[0], form->count))
 		return e->values[0];
 	*form = raw;
 	return e->values[1];
 }
 
-static bool may_be_bytes(enum iot_column c)
-{
-	return c == IOT_COLUMN_SECTOR || c == IOT_COLUMN_FILE || c == IOT_COLUMN_FILE_INO;
-}
-
 /* Encodes a column both ways and remembers whether BYTES is smaller by 2% after LZ4. */
-static int try_bytes(struct iot_block_encoder *e, enum iot_column c, uint64_t *v, size_t n)
+static int try_bytes(struct iot_block_encoder *e, unsigned int c, uint64_t *v, size_t n)
 {
 	size_t bound = iot_codec_bound(n);
 	size_t lz4_bound = (size_t)LZ4_compressBound((int)bound);
@@ -166,7 +161,7 @@ static int try_bytes(struct iot_block_encoder *e, enum iot_column c, uint64_t *v
 	return 0;
 }
 
-static int encode_column(struct iot_block_encoder *e, const struct iot_batch *b, enum iot_column c,
+static int encode_column(struct iot_block_encoder *e, const struct iot_batch *b, unsigned int c,
 			 uint8_t *entry, uint8_t **out)
 {
 	struct iot_column_form form;
@@ -180,7 +175,8 @@ static int encode_column(struct iot_block_encoder *e, const struct iot_batch *b,
 		codec = IOT_CODEC_CONST;
 		*out = iot_const_encode(form.value, begin);
 	} else {
-		if (may_be_bytes(c) && e->n_blocks % TRIAL_EVERY == 0) {
+		if (b->schema->columns[c].flags & IOT_DESC_TRY_BYTES &&
+		    e->n_blocks % TRIAL_EVERY == 0) {
 			r = try_bytes(e, c, v, form.count);
 			if (r < 0)
 				return r;
@@ -202,18 +198,28 @@ static int encode_column(struct iot_block_encoder *e, const struct iot_batch *b,
 	return 0;
 }
 
+static size_t n_columns(const struct iot_schema *s)
+{
+	size_t n = 0;
+
+	for (unsigned int c = 0; c < IOT_MAX_COLUMNS; c++)
+		n += iot_column_is_known(s, c);
+	return n;
+}
+
 static int encode_columns(struct iot_block_encoder *e, const struct iot_batch *b, size_t *ret_size)
 {
+	size_t n = n_columns(b->schema);
 	struct iot_disk_columns head = {
-		.n = htole16(N_COLUMNS),
+		.n = htole16((uint16_t)n),
 		.entry_size = htole16(sizeof(struct iot_disk_column)),
 	};
-	size_t table = sizeof(head) + N_COLUMNS * sizeof(struct iot_disk_column);
+	size_t table = sizeof(head) + n * sizeof(struct iot_disk_column);
 	uint8_t *entry, *out;
 	int r;
 
 	/* No dictionary has more entries than the block has records (see batch.c). */
-	r = buffer_reserve(&e->raw, table + N_COLUMNS * iot_codec_bound(b->n));
+	r = buffer_reserve(&e->raw, table + n * iot_codec_bound(b->n));
 	if (r < 0)
 		return r;
 	r = reserve_values(e, b->n);
@@ -222,8 +228,8 @@ static int encode_columns(struct iot_block_encoder *e, const struct iot_batch *b
 	memcpy(e->raw.data, &head, sizeof(head));
 	entry = e->raw.data + sizeof(head);
 	out = e->raw.data + table;
-	for (unsigned int c = 0; c < IOT_N_COLUMNS; c++) {
-		if (!iot_column_is_known(c))
+	for (unsigned int c = 0; c < IOT_MAX_COLUMNS; c++) {
+		if (!iot_column_is_known(b->schema, c))
 			continue;
 		r = encode_column(e, b, c, entry, &out);
 		if (r < 0)
@@ -317,25 +323,20 @@ int iot_block_encode(struct iot_block_encoder *e, enum iot_block_kind kind, uint
 		.count = b->n,
 		.first_ns = b->first_ns,
 		.last_ns = b->last_ns,
-		.first_id = UINT64_MAX,
 		.n_spans = (uint32_t)n_spans,
 	};
-	const uint64_t *id = iot_batch_u64(b, IOT_COLUMN_ID);
 	size_t size;
 	int r;
 
 	assert(b->n > 0 && b->n <= IOT_BLOCK_RECORDS_MAX);
-	assert(kind == IOT_BLOCK_REQUESTS || kind == IOT_BLOCK_OPEN);
+	assert(kind == b->schema->kind || (kind == b->schema->kind_open && kind));
 	assert(n_spans <= IOT_MAX_RINGS);
 
 	for (size_t i = 0; i < n_spans; i++) {
 		assert(spans[i].p0 <= spans[i].p1);
 		info.spans[i] = spans[i];
 	}
-	for (uint32_t i = 0; i < b->n; i++) {
-		info.first_id = IOT_MIN(info.first_id, id[i]);
-		info.last_id = IOT_MAX(info.last_id, id[i]);
-	}
+	b->schema->id_range(b, &info.first_id, &info.last_id);
 	r = encode_columns(e, b, &size);
 	if (r < 0)
 		return r;

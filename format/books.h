@@ -9,9 +9,6 @@
 
 #include "format/verify.h"
 
-/* The block stream's records are made at this probe; ids on disk are stable (see bpf/events.h). */
-#define IOT_PROBE_BLOCK_COMPLETE 8
-
 #define IOT_MAX_PROBE_IDS 256U /* ids on disk are u16; larger ones are named as unknown probes */
 
 /* A sum that remembers whether all of its parts were known. */

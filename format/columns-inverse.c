@@ -11,21 +11,16 @@
 
 #include <assert.h>
 
-#define NULL_MARK (1ULL << 63)
-#define ID_CPU_BITS 13
-#define ID_CPU_MASK ((1U << ID_CPU_BITS) - 1)
+#define NULL_MARK IOT_NULL_MARK
 
-static int check_form(const struct iot_column_form *f)
+static int check_form(const struct iot_column_desc *d, const struct iot_column_form *f)
 {
-	enum iot_column c = f->column;
-	bool time = c == IOT_COLUMN_ISSUE || c == IOT_COLUMN_START || c == IOT_COLUMN_INSERT;
-
 	if (f->flags & ~(unsigned int)(IOT_COLUMN_NULLS | IOT_COLUMN_ZIGZAG) || f->shift > 63)
 		return -EBADMSG;
-	if (f->base != IOT_BASE_RAW && f->base != iot_column_preferred(c))
+	if (f->base != IOT_BASE_RAW && f->base != d->base)
 		return -EBADMSG;
-	if (f->flags & IOT_COLUMN_NULLS && c != IOT_COLUMN_SECTOR &&
-	    !(time && f->base == IOT_BASE_REF))
+	if (f->flags & IOT_COLUMN_NULLS && !(d->flags & IOT_DESC_NULLS_ONES) &&
+	    !(d->flags & IOT_DESC_NULLS_REF && f->base == IOT_BASE_REF))
 		return -EBADMSG;
 	return 0;
 }
@@ -57,99 +52,6 @@ static void sum_up(uint64_t *v, size_t n)
 		v[i] += v[i - 1];
 }
 
-static void undo_times(const struct iot_batch *b, enum iot_column c, bool nulls, uint64_t *v)
-{
-	const uint64_t *complete = iot_batch_u64(b, IOT_COLUMN_COMPLETE);
-	const uint64_t *issue = iot_batch_u64(b, IOT_COLUMN_ISSUE);
-	const uint64_t *start = iot_batch_u64(b, IOT_COLUMN_START);
-	size_t n = b->n;
-
-	switch (c) {
-	case IOT_COLUMN_ISSUE:
-		for (size_t i = 0; i < n; i++)
-			v[i] = nulls && v[i] == NULL_MARK ? 0 : complete[i] - v[i];
-		break;
-	case IOT_COLUMN_ISSUE_LAST:
-		for (size_t i = 0; i < n; i++)
-			v[i] += issue[i];
-		break;
-	case IOT_COLUMN_START:
-		for (size_t i = 0; i < n; i++) {
-			uint64_t ref = issue[i] ? issue[i] : complete[i];
-
-			v[i] = nulls && v[i] == NULL_MARK ? 0 : ref - v[i];
-		}
-		break;
-	default:
-		for (size_t i = 0; i < n; i++) {
-			uint64_t ref = start[i] ? start[i] : issue[i] ? issue[i] : complete[i];
-
-			v[i] = nulls && v[i] == NULL_MARK ? 0 : ref + v[i];
-		}
-	}
-}
-
-static void undo_sector(const struct iot_batch *b, bool nulls, uint64_t *v, uint64_t *keys)
-{
-	const uint32_t *bytes = iot_batch_u32(b, IOT_COLUMN_BYTES);
-	const uint16_t *context = iot_batch_u16(b, IOT_COLUMN_CONTEXT);
-
-	memset(keys, 0, b->context.n * sizeof(*keys));
-	for (size_t i = 0; i < b->n; i++) {
-		uint64_t *end = &keys[context[i]];
-
-		if (nulls && v[i] == NULL_MARK) {
-			v[i] = IOT_SECTOR_NONE;
-			continue;
-		}
-		v[i] += *end;
-		*end = v[i] + (bytes[i] >> 9);
-	}
-}
-
-static void undo_id(const struct iot_batch *b, uint64_t *v, uint64_t *keys)
-{
-	const uint64_t *cpu = iot_batch_u64(b, IOT_COLUMN_ID);
-
-	/* ID_CPU was decoded into the id's own array and is < 8192. */
-	memset(keys, 0, (ID_CPU_MASK + 1) * sizeof(*keys));
-	for (size_t i = 0; i < b->n; i++) {
-		uint64_t *next = &keys[cpu[i] & ID_CPU_MASK];
-
-		v[i] += *next;
-		*next = v[i] + 1;
-	}
-}
-
-static void undo_ref(const struct iot_batch *b, enum iot_column c, bool nulls, uint64_t *v,
-		     uint64_t *keys)
-{
-	const uint32_t *ref;
-
-	switch (c) {
-	case IOT_COLUMN_ISSUE_CPU:
-	case IOT_COLUMN_ID_CPU:
-		ref = iot_batch_u32(b, c == IOT_COLUMN_ID_CPU ? IOT_COLUMN_ISSUE_CPU
-							      : IOT_COLUMN_COMPLETE_CPU);
-		for (size_t i = 0; i < b->n; i++)
-			v[i] ^= ref[i];
-		break;
-	case IOT_COLUMN_BYTES_DONE:
-		ref = iot_batch_u32(b, IOT_COLUMN_BYTES);
-		for (size_t i = 0; i < b->n; i++)
-			v[i] = ref[i] - v[i];
-		break;
-	case IOT_COLUMN_ID:
-		undo_id(b, v, keys);
-		break;
-	case IOT_COLUMN_SECTOR:
-		undo_sector(b, nulls, v, keys);
-		break;
-	default:
-		undo_times(b, c, nulls, v);
-	}
-}
-
 /* Into the array, as wide as it is; -EBADMSG if a value has more bits than `bits`. */
 static int narrow(const uint64_t *v, size_t n, unsigned int width, unsigned int bits, void *array)
 {
@@ -178,63 +80,38 @@ static int narrow(const uint64_t *v, size_t n, unsigned int width, unsigned int 
 	return 0;
 }
 
-static int store_id(struct iot_batch *b, const uint64_t *v)
-{
-	uint64_t *id = iot_batch_u64(b, IOT_COLUMN_ID);
-	uint64_t any = 0;
-
-	for (size_t i = 0; i < b->n; i++)
-		any |= v[i];
-	if (any >> (64 - ID_CPU_BITS))
-		return -EBADMSG;
-	for (size_t i = 0; i < b->n; i++)
-		id[i] |= v[i] << ID_CPU_BITS;
-	return 0;
-}
-
-static int store_error(struct iot_batch *b, uint64_t *v)
+static int store_signed(struct iot_batch *b, unsigned int c, uint64_t *v)
 {
 	uint64_t wrong = 0;
+	size_t n = iot_column_count(b, c);
 
-	for (size_t i = 0; i < b->n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		wrong |= v[i] ^ (uint64_t)(int64_t)(int32_t)v[i];
 		v[i] = (uint32_t)v[i];
 	}
 	if (wrong)
 		return -EBADMSG;
-	return narrow(v, b->n, 4, 32, b->arrays[IOT_COLUMN_ERROR]);
+	return narrow(v, n, 4, 32, b->arrays[c]);
 }
 
-static int store_index(struct iot_batch *b, enum iot_column c, const uint64_t *v)
+/* Every index must be smaller than its dictionary. */
+static bool indexes_fit(const struct iot_dict *d, const uint64_t *v, size_t n)
 {
-	unsigned int word;
-	const struct iot_dict *d = iot_column_dict(b, c, &word);
 	uint64_t max = 0;
 
-	for (size_t i = 0; i < b->n; i++)
+	for (size_t i = 0; i < n; i++)
 		max = IOT_MAX(max, v[i]);
-	if (max >= d->n)
-		return -EBADMSG;
-	return narrow(v, b->n, 2, 16, b->arrays[c]);
+	return max < d->n;
 }
 
-static int dict_inverse(struct iot_batch *b, const struct iot_column_form *f, const uint64_t *v)
+static int store_words(struct iot_batch *b, unsigned int c, const uint64_t *v)
 {
-	/* Bits that the fields of a word have; the others have no place in a request. */
-	static const uint8_t bits[] = {
-		[IOT_COLUMN_OP_WORD] = 64,	 [IOT_COLUMN_OP_SOURCE] = 8,
-		[IOT_COLUMN_CONTEXT_PIDS] = 64,	 [IOT_COLUMN_CONTEXT_CGROUP] = 64,
-		[IOT_COLUMN_CONTEXT_COMM0] = 64, [IOT_COLUMN_CONTEXT_COMM1] = 64,
-		[IOT_COLUMN_DEVICE_WORD] = 64,	 [IOT_COLUMN_FILE_INO] = 64,
-		[IOT_COLUMN_FILE_FSDEV] = 32,
-	};
-	unsigned int word;
-	struct iot_dict *d = iot_column_dict(b, f->column, &word);
+	/* Bits that the fields of a word have; the others have no place in a record. */
+	unsigned int bits = b->schema->columns[c].bits, word = b->schema->columns[c].word;
+	struct iot_dict *d = &b->dicts[b->schema->columns[c].dict - 1];
 
-	if (f->count != d->n)
-		return -EBADMSG;
 	for (size_t i = 0; i < d->n; i++) {
-		if (bits[f->column] < 64 && v[i] >> bits[f->column])
+		if (bits < 64 && v[i] >> bits)
 			return -EBADMSG;
 		d->words[i * d->n_words + word] = v[i];
 	}
@@ -268,39 +145,39 @@ static void fill_array(void *array, unsigned int width, size_t n, uint64_t value
  */
 static bool fill_constant(struct iot_batch *b, const struct iot_column_form *f)
 {
-	enum iot_column c = f->column, twin = iot_column_twin(c);
-	unsigned int width, word;
-	const struct iot_dict *d;
+	const struct iot_column_desc *d = &b->schema->columns[f->column];
+	unsigned int c = f->column;
 
-	if (iot_column_is_dict(c) || f->flags || f->shift || f->count != b->n)
+	if (d->flags & (IOT_DESC_WORD | IOT_DESC_SPLIT) || f->flags || f->shift)
 		return false;
-	width = iot_batch_width[c];
-	if (f->base == IOT_BASE_REF && twin && f->value == 0) {
-		memcpy(b->arrays[c], b->arrays[twin], (size_t)b->n * width);
+	if (f->base == IOT_BASE_REF && d->twin && f->value == 0) {
+		memcpy(b->arrays[c], b->arrays[d->twin], (size_t)f->count * d->width);
 		return true;
 	}
-	/* The error is signed: what fits its width is not yet a value of it. */
-	if (f->base != IOT_BASE_RAW || !width || c == IOT_COLUMN_ID ||
-	    (c == IOT_COLUMN_ERROR && f->value) || (width < 8 && f->value >> 8 * width))
+	/* A signed value that fits its width is not yet a value of it. */
+	if (f->base != IOT_BASE_RAW || (d->flags & IOT_DESC_SIGNED && f->value) ||
+	    (d->bits < 64 && f->value >> d->bits))
 		return false;
-	d = iot_column_dict(b, c, &word);
-	if (d && f->value >= d->n)
+	if (d->dict && !(d->flags & IOT_DESC_SIDE) && f->value >= b->dicts[d->dict - 1].n)
 		return false;
-	fill_array(b->arrays[c], width, b->n, f->value);
+	fill_array(b->arrays[c], d->width, f->count, f->value);
 	return true;
 }
 
 int iot_column_inverse(struct iot_batch *b, const struct iot_column_form *f, uint64_t *v,
 		       uint64_t *keys)
 {
-	enum iot_column c = f->column;
+	const struct iot_column_desc *d = &b->schema->columns[f->column];
+	unsigned int c = f->column;
 	int r;
 
-	assert(iot_column_is_known(c));
+	assert(iot_column_is_known(b->schema, c));
 
-	r = check_form(f);
+	r = check_form(d, f);
 	if (r < 0)
 		return r;
+	if (f->count != iot_column_count(b, c))
+		return -EBADMSG;
 	if (f->constant) {
 		if (fill_constant(b, f))
 			return 0;
@@ -308,31 +185,26 @@ int iot_column_inverse(struct iot_batch *b, const struct iot_column_form *f, uin
 			v[i] = f->value;
 	}
 	unfinish(v, f->count, f->shift, f->flags);
-	if (f->base == IOT_BASE_DELTA)
+	if (f->base == IOT_BASE_DELTA) {
 		sum_up(v, f->count);
-	if (iot_column_is_dict(c))
-		return dict_inverse(b, f, v);
-	if (f->count != b->n)
-		return -EBADMSG;
-	if (f->base == IOT_BASE_REF) {
-		undo_ref(b, c, f->flags & IOT_COLUMN_NULLS, v, keys);
+	} else if (f->base == IOT_BASE_REF) {
+		b->schema->unref(b, c, f->flags & IOT_COLUMN_NULLS, v, keys);
 	} else if (f->flags & IOT_COLUMN_NULLS) {
-		for (size_t i = 0; i < b->n; i++)
-			v[i] = v[i] == NULL_MARK ? IOT_SECTOR_NONE : v[i];
+		for (size_t i = 0; i < f->count; i++)
+			v[i] = v[i] == NULL_MARK ? UINT64_MAX : v[i];
 	}
-	switch (c) {
-	case IOT_COLUMN_ID_CPU:
-		return narrow(v, b->n, 8, ID_CPU_BITS, b->arrays[IOT_COLUMN_ID]);
-	case IOT_COLUMN_ID:
-		return store_id(b, v);
-	case IOT_COLUMN_ERROR:
-		return store_error(b, v);
-	case IOT_COLUMN_OP:
-	case IOT_COLUMN_CONTEXT:
-	case IOT_COLUMN_DEVICE:
-	case IOT_COLUMN_FILE:
-		return store_index(b, c, v);
-	default:
-		return narrow(v, b->n, iot_batch_width[c], 8U * iot_batch_width[c], b->arrays[c]);
+	if (d->flags & IOT_DESC_WORD)
+		return store_words(b, c, v);
+	if (d->flags & IOT_DESC_SIGNED)
+		return store_signed(b, c, v);
+	if (d->dict && !(d->flags & IOT_DESC_SIDE) &&
+	    !indexes_fit(&b->dicts[d->dict - 1], v, f->count))
+		return -EBADMSG;
+	if (!(d->flags & IOT_DESC_SPLIT))
+		return narrow(v, f->count, d->width, d->bits, b->arrays[c]);
+	for (uint32_t i = 0; i < f->count; i++) {
+		if (v[i] >> d->bits)
+			return -EBADMSG;
 	}
+	return b->schema->unsplit(b, c, v);
 }

@@ -5,8 +5,8 @@
  *
  * A transform is a base (the value itself, minus the one before, or against other columns) and a
  * finish (right shift by common zeros, sign into the lowest bit, null as 0). All arithmetic is
- * modulo 2^64, so that every value of every field survives, however absurd. The reference of each
- * column is fixed (iot_column_refs) and always a column with a lower number or a dictionary's
+ * modulo 2^64, so that every value of every field survives, however absurd. The references of each
+ * column are fixed (schema.h) and always columns with a lower number or a dictionary's
  * size: there are no cycles, and ascending order decodes everything.
  */
 #pragma once
@@ -15,7 +15,7 @@
 
 /* Values before codec: what of a column table entry is not the codec's. */
 struct iot_column_form {
-	uint8_t column; /* enum iot_column */
+	uint8_t column; /* number in the stream's schema */
 	uint8_t base;	/* enum iot_base */
 	uint8_t flags;	/* enum iot_column_flag */
 	uint8_t shift;
@@ -27,33 +27,34 @@ struct iot_column_form {
 /* Keyed bases remember one value per key: 8,192 CPUs or 65,536 contexts. */
 #define IOT_COLUMN_KEYS 65536U
 
-static inline bool iot_column_is_dict(unsigned int c)
+/* On its way through the arrays a null is this: the one value whose zigzag plus one does not fit. */
+#define IOT_NULL_MARK (1ULL << 63)
+
+static inline bool iot_column_is_known(const struct iot_schema *s, unsigned int c)
 {
-	return c >= IOT_COLUMN_OP_WORD && c < IOT_N_COLUMNS;
+	return c < IOT_MAX_COLUMNS && s->columns[c].bits;
 }
 
-static inline bool iot_column_is_known(unsigned int c)
+/* Words and sides: one value per entry of a dictionary. */
+static inline bool iot_column_is_table(const struct iot_column_desc *d)
 {
-	return (c >= IOT_COLUMN_COMPLETE && c < IOT_N_VALUE_COLUMNS) || iot_column_is_dict(c);
+	return d->flags & (IOT_DESC_WORD | IOT_DESC_SIDE);
 }
 
-/* The base that a block uses unless the values forbid it. */
-enum iot_base iot_column_preferred(enum iot_column c);
-/* Columns (bits) that IOT_BASE_REF of c needs; 0 = c has no reference. */
-uint64_t iot_column_refs(enum iot_column c);
-/* The column of the same width that c equals if every REF value of c is 0; 0 = there is none. */
-enum iot_column iot_column_twin(enum iot_column c);
-/* Dictionary columns (bits) that an index column needs, else 0. */
-uint64_t iot_column_tables(enum iot_column c);
-/* Dictionary that an index column points into, or that a dictionary column is a word of; NULL. */
-struct iot_dict *iot_column_dict(struct iot_batch *b, enum iot_column c, unsigned int *ret_word);
+/* Values that a column has. */
+static inline uint32_t iot_column_count(const struct iot_batch *b, unsigned int c)
+{
+	const struct iot_column_desc *d = &b->schema->columns[c];
+
+	return iot_column_is_table(d) ? b->dicts[d->dict - 1].n : b->n;
+}
 
 /*
  * Forward. base: RAW, or the preferred one; if the values forbid it the form says RAW. v has room
  * for count rounded up to 128, keys IOT_COLUMN_KEYS.
  */
-void iot_column_forward(const struct iot_batch *b, enum iot_column c, enum iot_base base,
-			uint64_t *v, uint64_t *keys, struct iot_column_form *ret);
+void iot_column_forward(const struct iot_batch *b, unsigned int c, enum iot_base base, uint64_t *v,
+			uint64_t *keys, struct iot_column_form *ret);
 
 /*
  * Inverse: stored values v[0..f->count), or f->value if f->constant, into the batch's array or
@@ -63,3 +64,16 @@ void iot_column_forward(const struct iot_batch *b, enum iot_column c, enum iot_b
  */
 int iot_column_inverse(struct iot_batch *b, const struct iot_column_form *f, uint64_t *v,
 		       uint64_t *keys) IOT_MUST_CHECK;
+
+/* ---- columns-request.c ---- */
+enum iot_request_dict {
+	IOT_REQUEST_DICT_OP,
+	IOT_REQUEST_DICT_CONTEXT,
+	IOT_REQUEST_DICT_DEVICE,
+	IOT_REQUEST_DICT_FILE,
+};
+void iot_request_ref(const struct iot_batch *b, unsigned int c, uint64_t *v, uint64_t *keys);
+void iot_request_unref(const struct iot_batch *b, unsigned int c, bool nulls, uint64_t *v,
+		       uint64_t *keys);
+void iot_request_split(const struct iot_batch *b, unsigned int c, uint64_t *v);
+int iot_request_unsplit(struct iot_batch *b, unsigned int c, const uint64_t *v) IOT_MUST_CHECK;

@@ -306,7 +306,6 @@ enum iot_column {
 	IOT_COLUMN_DEVICE_WORD = 38,   /* dev | part << 32 */
 	IOT_COLUMN_FILE_INO = 39,
 	IOT_COLUMN_FILE_FSDEV = 40,
-	IOT_N_COLUMNS = 41,
 };
 
 enum iot_codec {
