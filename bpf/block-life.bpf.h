@@ -79,9 +79,11 @@ struct {
 	__type(value, struct block_note);
 } notes SEC(".maps");
 
+static __always_inline __u8 block_swap_rule(__u32 cmd_flags, struct bio *bio, const bool direct);
+
 static __always_inline bool block_dev_selected(struct emit_run *run, __u32 dev)
 {
-	__u64 filter = run->active->filter;
+	__u32 filter = run->active->filter & EV_FILTER_DEVICES;
 	bool listed;
 
 	if (filter == EV_FILTER_NONE)
@@ -95,6 +97,9 @@ static __always_inline bool block_rq_selected(struct emit_run *run, struct reque
 {
 	if (run->active->filter == EV_FILTER_NONE)
 		return true;
+	if ((run->active->filter & EV_FILTER_DROP_SWAP) &&
+	    block_swap_rule(KREAD(direct, rq, cmd_flags), KREAD(direct, rq, bio), direct))
+		return false;
 	return block_dev_selected(run, compat_disk_dev(compat_rq_disk(rq, direct), direct));
 }
 
@@ -103,6 +108,9 @@ static __always_inline bool block_bio_selected(struct emit_run *run, struct bio 
 {
 	if (run->active->filter == EV_FILTER_NONE)
 		return true;
+	if ((run->active->filter & EV_FILTER_DROP_SWAP) &&
+	    block_swap_rule(KREAD(direct, bio, bi_opf), bio, direct))
+		return false;
 	return block_dev_selected(run, compat_disk_dev(compat_bio_disk(bio, direct), direct));
 }
 
@@ -223,7 +231,7 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	__u32 op = flags & block_op_mask;
 	__u32 rq_flags = KREAD(direct, rq, rq_flags);
 	__u32 dev = compat_disk_dev(compat_rq_disk(rq, direct), direct);
-	__u8 state = EV_BLOCK_IN_FLIGHT;
+	__u8 state = EV_BLOCK_IN_FLIGHT, swap_rule;
 	__u64 task;
 
 	*(volatile __u8 *)&e->state = state;
@@ -238,6 +246,11 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	((__u64 *)e->comm)[1] = 0;
 
 	if (!block_dev_selected(run, dev)) {
+		e->state = state | EV_BLOCK_NOT_SELECTED;
+		return;
+	}
+	swap_rule = block_swap_rule(flags, bio, direct);
+	if (swap_rule && (run->active->filter & EV_FILTER_DROP_SWAP)) {
 		e->state = state | EV_BLOCK_NOT_SELECTED;
 		return;
 	}
@@ -264,7 +277,7 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	if (submitter == EV_SUBMITTER_START ||
 	    (submitter != EV_SUBMITTER_NONE && block_has_no_start(op, rq_flags)))
 		state |= EV_BLOCK_SAW_START;
-	e->swap_rule = block_swap_rule(flags, bio, direct);
+	e->swap_rule = swap_rule;
 	e->state = state;
 
 	if (bio)

@@ -381,9 +381,11 @@ struct ev_control {
 };
 
 enum ev_filter {
-	EV_FILTER_NONE = 0,    /* every device */
-	EV_FILTER_INCLUDE = 1, /* only devices in the filter map */
-	EV_FILTER_EXCLUDE = 2, /* all but devices in the filter map */
+	EV_FILTER_NONE = 0,	 /* every device */
+	EV_FILTER_INCLUDE = 1,	 /* only devices in the filter map */
+	EV_FILTER_EXCLUDE = 2,	 /* all but devices in the filter map */
+	EV_FILTER_DEVICES = 3,	 /* mask: one of the above, and beside it: */
+	EV_FILTER_DROP_SWAP = 4, /* what is born with a swap tag is not selected */
 };
 
 #pragma GCC diagnostic pop

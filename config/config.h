@@ -21,6 +21,11 @@ enum iot_sync_policy {
 	IOT_SYNC_NEVER = 2, /* leave it to the kernel; the file system still orders the rename */
 };
 
+enum iot_swap_policy {
+	IOT_KEEP_SWAP = 0,
+	IOT_DROP_SWAP = 1, /* requests tagged as swap are counted as not selected */
+};
+
 struct iot_strv {
 	char **items;
 	size_t n;
@@ -37,6 +42,7 @@ struct iot_stream_config {
 	uint64_t segment_size_bytes; /* a segment is sealed at this size */
 	uint64_t segment_age_ns;     /* or at this age */
 	enum iot_sync_policy sync;
+	enum iot_swap_policy swap;
 };
 
 struct iot_device_filter {

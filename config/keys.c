@@ -19,8 +19,9 @@
 #define HOUR (3600 * SEC)
 #define DAY (24 * HOUR)
 
-/* Places = values of enum iot_sync_policy. */
+/* Places = values of enum iot_sync_policy and iot_swap_policy. */
 static const char *const sync_policies[] = {"seal", "block", "never", NULL};
+static const char *const swap_policies[] = {"keep", "drop", NULL};
 static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL};
 
 /* clang-format off */
@@ -72,9 +73,12 @@ const struct config_key config_keys[] = {
 	{ .path = "streams.block.segment_age", .type = CONFIG_DURATION,
 	  .offset = FIELD(block.segment_age_ns), .min = 100 * MSEC, .max = 30 * DAY, .def = "15m",
 	  .doc = "age after which a segment is sealed" },
-	{ .path = "streams.block.sync", .type = CONFIG_SYNC,
+	{ .path = "streams.block.sync", .type = CONFIG_ENUM,
 	  .offset = FIELD(block.sync), .def = "seal", .choices = sync_policies,
 	  .doc = "when to wait for the disk" },
+	{ .path = "streams.block.swap", .type = CONFIG_ENUM,
+	  .offset = FIELD(block.swap), .def = "keep", .choices = swap_policies,
+	  .doc = "whether swap is recorded" },
 	{ .path = "streams.packet", .type = CONFIG_SECTION, .doc = "the path of network packets" },
 	{ .path = "streams.packet.enabled", .type = CONFIG_BOOL, .flags = CONFIG_RESTART,
 	  .offset = FIELD(packet.enabled), .max = 1, .def = "false",

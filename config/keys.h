@@ -21,7 +21,7 @@ enum config_type {
 	CONFIG_U64 = 3,	     /* uint64_t */
 	CONFIG_SIZE = 4,     /* uint64_t, bytes */
 	CONFIG_DURATION = 5, /* uint64_t, nanoseconds */
-	CONFIG_SYNC = 6,     /* enum iot_sync_policy, by its place in choices */
+	CONFIG_ENUM = 6,     /* an enum, by its place in choices */
 	CONFIG_CHOICE = 7,   /* char *, one of choices */
 	CONFIG_PATH = 8,     /* char *, absolute */
 	CONFIG_GROUP = 9,    /* char *, a group name or "" */

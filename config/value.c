@@ -235,12 +235,9 @@ int config_value_set(const struct config_key *key, const char *text, const char 
 	case CONFIG_SIZE:
 	case CONFIG_DURATION:
 		return parse_number(key, text, place, field, err);
-	case CONFIG_SYNC:
-		r = parse_choice(key, text, place, &choice, err);
-		if (r < 0)
-			return r;
-		*(enum iot_sync_policy *)field = (enum iot_sync_policy)choice;
-		return 0;
+	case CONFIG_ENUM:
+		/* Enums without negative values are unsigned int to the compilers of this project. */
+		return parse_choice(key, text, place, field, err);
 	case CONFIG_CHOICE:
 	case CONFIG_PATH:
 	case CONFIG_GROUP:
@@ -337,8 +334,8 @@ static void put_value(FILE *f, const struct config_key *key, const struct iot_co
 			      buf, sizeof(buf));
 		fputs(buf, f);
 		return;
-	case CONFIG_SYNC:
-		fputs(key->choices[*(const enum iot_sync_policy *)field], f);
+	case CONFIG_ENUM:
+		fputs(key->choices[*(const unsigned int *)field], f);
 		return;
 	case CONFIG_CHOICE:
 		fputs(*(char *const *)field, f);

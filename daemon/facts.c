@@ -62,9 +62,12 @@ static void append(char *buf, size_t size, const char *what, const struct iot_st
 	}
 }
 
-void facts_selection(const struct iot_device_filter *f, char *buf, size_t size)
+void facts_selection(const struct iot_config *c, char *buf, size_t size)
 {
-	buf[0] = 0;
+	const struct iot_device_filter *f = &c->devices;
+
+	/* First, since a long list of devices is cut. */
+	snprintf(buf, size, "%s", c->block.swap == IOT_DROP_SWAP ? IOT_SELECTION_WITHOUT_SWAP : "");
 	append(buf, size, "include ", &f->include);
 	append(buf, size, "exclude ", &f->exclude);
 	if (!buf[0])
@@ -95,7 +98,7 @@ int facts_collect(const struct iot_config *config, struct probes *probes, enum i
 		snprintf(i->kernel, sizeof(i->kernel), "%.*s", (int)sizeof(i->kernel) - 1,
 			 u.release);
 	}
-	facts_selection(&config->devices, i->selection, sizeof(i->selection));
+	facts_selection(config, i->selection, sizeof(i->selection));
 	i->stream = (uint8_t)stream;
 	i->swap_out = k->swap_out;
 	i->swap_in = k->swap_in;

@@ -19,8 +19,8 @@ int facts_collect(const struct iot_config *config, struct probes *probes, enum i
 		  const uint8_t capture_id[16], uint64_t attach_ns, struct facts *ret,
 		  struct iot_error *err) IOT_MUST_CHECK;
 
-/* What the header says was selected: "all", "include A,B; exclude C". */
-void facts_selection(const struct iot_device_filter *f, char *buf, size_t size);
+/* What the header says was selected: "all", "without swap; include A,B; exclude C". */
+void facts_selection(const struct iot_config *c, char *buf, size_t size);
 
 /* The header of one segment. Probes are borrowed; devices are owned: iot_names_done(). */
 int facts_segment(const struct facts *f, struct probes *probes, struct names *names, uint64_t epoch,

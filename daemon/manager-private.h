@@ -60,7 +60,7 @@ struct manager {
 	uint64_t n_ticks;
 	char status_line[256];
 
-	bool filter_pending; /* a changed device filter is on its way */
+	bool filter_pending; /* a changed filter of devices or swap is on its way */
 	bool filter_job;     /* its rotation is queued or running */
 	unsigned int filter_wanted, filter_started;
 	struct log_limit filter_limit;
@@ -99,6 +99,8 @@ void manager_retain(struct manager *m);
 extern const struct control_ops manager_control_ops;
 
 /* manager-reload.c */
+/* Warns if swap is to be dropped and this kernel cannot tell it. */
+void manager_check_swap(const struct manager *m);
 void manager_reload(struct manager *m);
-/* Goes on with a changed device filter; also called each second, so that a failure is tried again. */
+/* Goes on with a changed filter; also called each second, so that a failure is tried again. */
 void manager_filter_step(struct manager *m);

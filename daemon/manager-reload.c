@@ -3,8 +3,8 @@
  * manager-reload.c - SIGHUP: the configuration again, taken whole or not at all.
  *
  * Keys that only a new start can change keep their running values (and `iotracectl status` says
- * which wait); the rest takes effect at once, but for a changed device filter, which takes effect
- * with the segments whose headers say so.
+ * which wait); the rest takes effect at once, but for a changed filter of devices or swap, which
+ * takes effect with the segments whose headers say so.
  */
 #include "daemon/manager-private.h"
 
@@ -44,12 +44,12 @@ static bool same_list(const struct iot_strv *a, const struct iot_strv *b)
 	return true;
 }
 
-/* ---- a new device filter -------------------------------------------------------------------- */
+/* ---- a new filter --------------------------------------------------------------------------- */
 
 /*
- * A segment must hold whatever its header promises, so the change goes: record all devices, open
+ * A segment must hold whatever its header promises, so the change goes: record everything, open
  * segments whose headers say the new selection, filter by it. Between the steps more is recorded
- * than was asked for, never less. While a step fails (a stalled disk), all devices are recorded.
+ * than was asked for, never less. While a step fails (a stalled disk), everything is recorded.
  */
 struct filter_job {
 	struct manager *m;
@@ -69,14 +69,18 @@ static int filter_run(void *arg)
 	return r;
 }
 
-static int set_filter(struct manager *m, const struct iot_device_filter *f)
+static int set_filter(struct manager *m, const struct iot_device_filter *f,
+		      enum iot_swap_policy swap)
 {
 	int r = 0;
 
-	for (size_t i = 0; i < m->n_streams && r == 0; i++)
+	for (size_t i = 0; i < m->n_streams && r == 0; i++) {
 		r = probes_set_devices(m->streams[i].probes, f);
+		if (r == 0)
+			r = probes_set_swap(m->streams[i].probes, swap);
+	}
 	if (r < 0 && log_limit_pass(&m->filter_limit, manager_now_ns(), NULL))
-		log_error("device filter: %s; all devices are recorded", strerror(-r));
+		log_error("filter: %s; more is recorded than was asked for", strerror(-r));
 	return r;
 }
 
@@ -91,7 +95,7 @@ static void filter_done(void *arg, int result)
 		return;
 	if (result < 0) {
 		if (log_limit_pass(&m->filter_limit, manager_now_ns(), NULL))
-			log_warning("reload: the segment could not be closed: %s; all devices are "
+			log_warning("reload: the segment could not be closed: %s; everything is "
 				    "recorded until it can",
 				    strerror(-result));
 		return;
@@ -99,9 +103,9 @@ static void filter_done(void *arg, int result)
 	/* Another reload may have come in between: then its own segment is waited for. */
 	if (m->filter_wanted != m->filter_started)
 		return;
-	if (set_filter(m, &m->config->devices) == 0) {
+	if (set_filter(m, &m->config->devices, m->config->block.swap) == 0) {
 		m->filter_pending = false;
-		log_info("reload: the device filter is in effect");
+		log_info("reload: the new filter is in effect");
 	}
 }
 
@@ -110,14 +114,15 @@ void manager_filter_step(struct manager *m)
 	static const struct iot_device_filter everything;
 	struct filter_job *j;
 
-	if (!m->filter_pending || m->filter_job || m->stopping || set_filter(m, &everything) < 0)
+	if (!m->filter_pending || m->filter_job || m->stopping ||
+	    set_filter(m, &everything, IOT_KEEP_SWAP) < 0)
 		return;
 	j = calloc(1, sizeof(*j));
 	if (!j)
 		return;
 	j->m = m;
 	for (size_t i = 0; i < m->n_streams; i++)
-		worker_set_selection(m->streams[i].worker, &m->config->devices);
+		worker_set_selection(m->streams[i].worker, m->config);
 	m->filter_started = m->filter_wanted;
 	m->filter_job = true;
 	if (jobs_submit(m->jobs, filter_run, filter_done, j) < 0) {
@@ -126,13 +131,28 @@ void manager_filter_step(struct manager *m)
 	}
 }
 
+void manager_check_swap(const struct manager *m)
+{
+	const struct probes_kernel *k = probes_kernel(m->streams[0].probes);
+
+	if (m->config->block.swap != IOT_DROP_SWAP || (k->swap_out && k->swap_in))
+		return;
+	log_warning(
+		"streams.block.swap: drop: this kernel does not tell %s from other requests, so "
+		"these are recorded all the same",
+		k->swap_in    ? "swap-out"
+		: k->swap_out ? "swap-in"
+			      : "swap");
+}
+
 /* ---- reload ----------------------------------------------------------------------------------- */
 
 static void apply(struct manager *m, struct iot_config *wanted)
 {
 	struct iot_config *old = m->config;
-	bool devices = !same_list(&wanted->devices.include, &old->devices.include) ||
-		       !same_list(&wanted->devices.exclude, &old->devices.exclude);
+	bool filter = !same_list(&wanted->devices.include, &old->devices.include) ||
+		      !same_list(&wanted->devices.exclude, &old->devices.exclude) ||
+		      wanted->block.swap != old->block.swap;
 
 	if (iot_config_restart_keys(old, wanted, m->restart_keys, sizeof(m->restart_keys)) > 0)
 		log_warning("reload: these changes wait for a restart: %s", m->restart_keys);
@@ -142,7 +162,8 @@ static void apply(struct manager *m, struct iot_config *wanted)
 		log_warning("reload: log_level %s is not known", wanted->log_level);
 	for (size_t i = 0; i < m->n_streams; i++)
 		worker_reconfigure(m->streams[i].worker, &wanted->block);
-	if (devices) {
+	if (filter) {
+		manager_check_swap(m);
 		m->filter_pending = true;
 		m->filter_wanted++;
 		manager_filter_step(m);

@@ -292,6 +292,7 @@ int manager_start(struct manager *m, struct iot_error *err)
 		if (r != 0)
 			return r;
 	}
+	manager_check_swap(m);
 	r = manager_watch_start(m);
 	if (r >= 0 && m->args->duration_ns)
 		r = sd_event_add_time_relative(m->event, &m->duration, CLOCK_MONOTONIC,

@@ -188,15 +188,16 @@ static int drop_others(int fd, const uint32_t *devs, size_t n)
 	return 0;
 }
 
-static int set_mode(struct probes *p, uint64_t mode)
+/* Changes the bits of the filter that mask selects. */
+static int set_filter(struct probes *p, uint64_t mask, uint64_t bits)
 {
 	struct ev_epoch next;
 	int r = 0;
 
 	pthread_mutex_lock(&p->lock);
 	next = p->active;
-	next.filter = mode;
-	if (p->active.filter != mode)
+	next.filter = (next.filter & ~mask) | bits;
+	if (p->active.filter != next.filter)
 		r = probes_publish(p, &next);
 	pthread_mutex_unlock(&p->lock);
 	return r;
@@ -227,8 +228,14 @@ int probes_set_devices(struct probes *p, const struct iot_device_filter *f)
 		if (r < 0)
 			return r;
 	}
-	r = set_mode(p, mode);
+	r = set_filter(p, EV_FILTER_DEVICES, mode);
 	if (r < 0)
 		return r;
 	return drop_others(fd, devs, n);
+}
+
+int probes_set_swap(struct probes *p, enum iot_swap_policy policy)
+{
+	return set_filter(p, EV_FILTER_DROP_SWAP,
+			  policy == IOT_DROP_SWAP ? EV_FILTER_DROP_SWAP : 0);
 }

@@ -129,9 +129,10 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 		r = probes_maps_fill(p, err);
 	if (r >= 0 && p->kind == IOT_STREAM_BLOCK) {
 		r = probes_set_devices(p, opts->devices);
+		if (r >= 0)
+			r = probes_set_swap(p, opts->stream->swap);
 		if (r < 0)
-			(void)iot_error_set(err, r, "cannot set the device filter: %s",
-					    strerror(-r));
+			(void)iot_error_set(err, r, "cannot set the filter: %s", strerror(-r));
 	}
 	if (r >= 0)
 		r = attach(p, err);

@@ -123,6 +123,8 @@ int probes_missed(struct probes *p, uint64_t *missed) IOT_MUST_CHECK;
 int probes_in_flight(struct probes *p, struct ev_block **ret, size_t *ret_n) IOT_MUST_CHECK;
 /* Re-resolves the device filter against the devices present (start, reload, every second if set). */
 int probes_set_devices(struct probes *p, const struct iot_device_filter *f) IOT_MUST_CHECK;
+/* Whether requests that are born with a swap tag are selected from now on. */
+int probes_set_swap(struct probes *p, enum iot_swap_policy policy) IOT_MUST_CHECK;
 
 /* For status: bytes of kernel memory by the maps (fdinfo memlock) and by rings; per program run
  * count and time where kernel.bpf_stats_enabled is set. */

@@ -225,10 +225,10 @@ void worker_reconfigure(struct worker *w, const struct iot_stream_config *c)
 	kick(w);
 }
 
-void worker_set_selection(struct worker *w, const struct iot_device_filter *f)
+void worker_set_selection(struct worker *w, const struct iot_config *c)
 {
 	pthread_mutex_lock(&w->lock);
-	facts_selection(f, w->selection, sizeof(w->selection));
+	facts_selection(c, w->selection, sizeof(w->selection));
 	pthread_mutex_unlock(&w->lock);
 }
 

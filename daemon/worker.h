@@ -71,7 +71,7 @@ int worker_flush(struct worker *w) IOT_MUST_CHECK; /* everything produced so far
 void worker_reconfigure(struct worker *w, const struct iot_stream_config *c);
 /* What the headers of segments opened from now on say was selected. The caller records everything
  * that the old and the new text promise until a rotation has ended, and only then filters. */
-void worker_set_selection(struct worker *w, const struct iot_device_filter *f);
+void worker_set_selection(struct worker *w, const struct iot_config *c);
 /* Drains, seals (reason shutdown) and joins. The probes must be gated off and detached by the
  * caller before; *ret_name gets the last sealed segment. */
 int worker_stop(struct worker *w, char *ret_name, size_t size) IOT_MUST_CHECK;

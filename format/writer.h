@@ -14,6 +14,9 @@
 #include "format/block.h"
 #include "format/record.h"
 
+/* How a selection begins that left out what is tagged as swap. */
+#define IOT_SELECTION_WITHOUT_SWAP "without swap"
+
 /* What the file header says. Strings and tables are borrowed during the call only. */
 struct iot_segment_info {
 	uint8_t machine_id[16];
@@ -21,7 +24,7 @@ struct iot_segment_info {
 	uint8_t capture_id[16];
 	char host[65];
 	char kernel[65];
-	char selection[256]; /* human-readable device filter; "all" */
+	char selection[256]; /* human-readable filter; "all" */
 	uint8_t stream;	     /* enum iot_stream */
 	uint8_t swap_out;    /* enum iot_swap_ability */
 	uint8_t swap_in;

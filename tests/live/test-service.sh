@@ -120,7 +120,7 @@ assert_grep "and keeps its running value" 'ring_size: 16MiB' "$dir/config.txt"
 assert_eq "reload alone seals nothing" 1 "$(sealed_segments)"
 printf 'devices:\n  exclude: [loop*]\n' >"$iot_dir/config.yaml"
 kill -HUP "$iot_pid"
-wait_for 10 grep -q 'device filter is in effect' "$iot_log"
+wait_for 10 grep -q 'new filter is in effect' "$iot_log"
 assert_eq "a changed device filter closes the segment" 2 "$(sealed_segments)"
 ctl rotate >/dev/null
 # The header stands in front of the file as plain bytes.

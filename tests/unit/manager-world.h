@@ -103,10 +103,12 @@ void worker_reconfigure(struct worker *w, const struct iot_stream_config *c)
 	(void)c;
 }
 
-void worker_set_selection(struct worker *w, const struct iot_device_filter *f)
+void worker_set_selection(struct worker *w, const struct iot_config *c)
 {
 	(void)w;
-	trace(f->include.n ? "say-some" : "say-all");
+	trace(c->devices.include.n ? "say-some" : "say-all");
+	if (c->block.swap == IOT_DROP_SWAP)
+		trace("say-no-swap");
 }
 
 int worker_stop(struct worker *w, char *ret_name, size_t size)
@@ -149,6 +151,14 @@ int probes_set_devices(struct probes *p, const struct iot_device_filter *f)
 {
 	(void)p;
 	trace(f->include.n ? "filter-some" : "filter-none");
+	return 0;
+}
+
+int probes_set_swap(struct probes *p, enum iot_swap_policy policy)
+{
+	(void)p;
+	if (policy == IOT_DROP_SWAP)
+		trace("drop-swap");
 	return 0;
 }
 

@@ -223,7 +223,7 @@ static void test_dump_round_trip(void **state)
 	static const char *const texts[] = {
 		"",
 		"state_dir: '/a \"b\" \\c \xc3\xa9 #d'\nsocket: '/%s: {}'\nsocket_group: adm\n"
-		"streams:\n  block: {sync: never, enabled: false, block_age: 1500ms}\n"
+		"streams:\n  block: {sync: never, enabled: false, block_age: 1500ms, swap: drop}\n"
 		"devices: {include: [\"sd*\", 'a\"b\\', null1], exclude: [\"8:1\"]}\n"
 		"retention: {max_size: 12345, max_age: 90s, min_free: 1MB}\n",
 		"log_level: warning\nretention: {max_age: 1000000001ns, min_free: 0}\n"
@@ -267,6 +267,7 @@ static void test_dump_text(void **state)
 				  "    segment_size: 64MiB  # default\n"
 				  "    segment_age: 15m  # default\n"
 				  "    sync: seal  # default\n"
+				  "    swap: keep  # default\n"
 				  "  packet:\n"
 				  "    enabled: false  # default\n"
 				  "devices:\n"

@@ -47,6 +47,7 @@ static void test_defaults(void **state)
 	assert_int_equal(c->block.segment_size_bytes, 64 << 20);
 	assert_int_equal(c->block.segment_age_ns, UINT64_C(900000000000));
 	assert_int_equal(c->block.sync, IOT_SYNC_SEAL);
+	assert_int_equal(c->block.swap, IOT_KEEP_SWAP);
 	assert_int_equal(c->devices.include.n, 0);
 	assert_int_equal(c->devices.exclude.n, 0);
 	assert_int_equal(c->retention.max_bytes, UINT64_C(2) << 30);
@@ -78,6 +79,7 @@ static void test_all_keys(void **state)
 					"    segment_size: 1GB\n"
 					"    segment_age: 1.5s\n"
 					"    sync: never\n"
+					"    swap: drop\n"
 					"  packet: {enabled: off}\n"
 					"devices:\n"
 					"  include: [\"nvme*\", 8:16]\n"
@@ -100,6 +102,7 @@ static void test_all_keys(void **state)
 	assert_int_equal(c->block.segment_size_bytes, 1000000000);
 	assert_int_equal(c->block.segment_age_ns, 1500000000);
 	assert_int_equal(c->block.sync, IOT_SYNC_NEVER);
+	assert_int_equal(c->block.swap, IOT_DROP_SWAP);
 	assert_false(c->packet.enabled);
 	assert_int_equal(c->devices.include.n, 2);
 	assert_string_equal(c->devices.include.items[0], "nvme*");
@@ -239,6 +242,8 @@ static void test_bad_values(void **state)
 		{"streams: {block: {sync: allways}}\n",
 		 "f.yaml:1:25: `streams.block.sync`: `allways` is not known; write seal, block or "
 		 "never"},
+		{"streams: {block: {swap: no}}\n",
+		 "f.yaml:1:25: `streams.block.swap`: `no` is not known; write keep or drop"},
 		{"log_level: INFO\n", "f.yaml:1:12: `log_level`: `INFO` is not known; write error, "
 				      "warning, info or debug"},
 		{"state_dir: data\n",

@@ -113,6 +113,26 @@ static void test_filter_changes_in_order(void **state)
 	expect_trace(f, "filter-none say-all rotate-reload filter-none");
 }
 
+static void test_swap_is_dropped_in_order(void **state)
+{
+	struct fixture *f = *state;
+
+	run_ms(f, 50);
+	write_config(f, "log_level: error\nstreams:\n  block:\n    swap: drop\n");
+	kill(getpid(), SIGHUP);
+	expect_trace(f, "filter-none say-all say-no-swap rotate-reload filter-none drop-swap");
+	assert_false(f->m->filter_pending);
+	/* The same again is no change; back, everything is recorded before a segment says so. */
+	world.trace[0] = '\0';
+	kill(getpid(), SIGHUP);
+	run_ms(f, 100);
+	assert_null(strstr(world.trace, "rotate"));
+	write_config(f, "log_level: error\n");
+	world.trace[0] = '\0';
+	kill(getpid(), SIGHUP);
+	expect_trace(f, "filter-none say-all rotate-reload filter-none");
+}
+
 /* As long as no segment promises less, all devices are recorded. */
 static void test_filter_waits_for_the_segment(void **state)
 {
@@ -231,6 +251,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_stop_with_a_stalled_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_filter_changes_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_swap_is_dropped_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_filter_waits_for_the_segment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_reload_keeps_the_old, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_reload_keeps_what_needs_a_restart, setup,
