@@ -41,7 +41,7 @@ static bool parse_numbers(const char *text, uint32_t *ret)
 	major[colon - text] = '\0';
 	if (iot_parse_u64(major, &ma) < 0 || iot_parse_u64(colon + 1, &mi) < 0)
 		return false;
-	if (ma > 0xfff || mi > 0xfffff)
+	if (ma > IOT_DEV_MAJOR_MAX || mi > IOT_DEV_MINOR_MAX)
 		return false;
 	*ret = IOT_DEV(ma, mi);
 	return true;

@@ -18,6 +18,8 @@
 /* Device numbers on disk and in memory: major << 20 | minor, as the kernel's dev_t. */
 #define IOT_DEV_MAJOR(d) ((uint32_t)(d) >> 20)
 #define IOT_DEV_MINOR(d) (0xfffffU & (uint32_t)(d))
+#define IOT_DEV_MAJOR_MAX 0xfffU
+#define IOT_DEV_MINOR_MAX 0xfffffU
 #define IOT_DEV(ma, mi) ((uint32_t)(ma) << 20 | (0xfffffU & (uint32_t)(mi)))
 
 enum iot_stream {

@@ -28,7 +28,21 @@ const char *ctl_suggest(const char *word, const char *const *candidates, size_t 
  */
 int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first,
 		      struct iot_error *err) IOT_MUST_CHECK;
-extern const char ctl_options_help[];
+/* Lines of --help, see verbs.c. */
+extern const char ctl_help_options[];
+extern const char ctl_help_time[];
+extern const char ctl_help_filters[];
+extern const char ctl_help_verb_options[];
+
+/* ---- verbs.c ---- */
+
+/* NULL: there is none, and it was said. */
+const struct ctl_verb *ctl_find_verb(const char *name);
+/* CTL_USAGE, said, for an option that verb would ignore, and for a path that is empty. */
+int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc,
+		    char **argv) IOT_MUST_CHECK;
+void ctl_help(void);
+void ctl_help_verb(const struct ctl_verb *v);
 
 /* ---- inputs.c ---- */
 
@@ -72,7 +86,7 @@ const char *ctl_naming_set(struct ctl_naming *n, struct iot_segment *s,
 bool ctl_being_recorded(const struct iot_segment *s);
 /* Segments without a footer: what they lost is not filed yet. */
 size_t ctl_n_unsealed(const struct iot_scan *scan);
-/* All losses are counted: no segment of the verdict is unsealed or damaged. */
+/* All losses are counted: no segment of the verdict is unsealed, recovered or damaged. */
 bool ctl_losses_final(const struct iot_scan *scan, const struct iot_verdict *v);
 /* iot_verify_segment and iot_scan_verdict, with being_recorded and the words for it. */
 int ctl_verify_segment(struct iot_segment *s, struct iot_verdict *ret,
@@ -109,12 +123,17 @@ struct ctl_file {
 	int fd;
 	char *path;
 	char *temp; /* NULL: written in place */
+	bool replace;
 };
-int ctl_file_open(const char *path, struct ctl_file *ret) IOT_MUST_CHECK;
+/* Without replace, -EEXIST if there is such a file, at the open or at the commit. */
+int ctl_file_open(const char *path, bool replace, struct ctl_file *ret) IOT_MUST_CHECK;
 int ctl_file_commit(struct ctl_file *f) IOT_MUST_CHECK;
+/* Within one directory, never over a file; some file systems need two steps for it. */
+int ctl_rename_new(int dirfd, const char *from, const char *to) IOT_MUST_CHECK;
 void ctl_file_abort(struct ctl_file *f); /* nothing after a commit */
 
-/* Prints stdout's error unless the reader went away; CTL_OK or CTL_ERROR. */
+#define CTL_STDOUT "standard output"
+/* Prints an output's error unless the reader went away; CTL_OK or CTL_ERROR. */
 int ctl_output_result(int r, const char *name);
 
 /* ---- table.c ---- */
@@ -161,9 +180,16 @@ void ctl_verdict_line(const struct iot_verdict *v, size_t n_segments, char *buf,
 /* Exit code of verbs that show what they can: damaged input is CTL_ERROR, a torn tail (any segment
  * that is still written has one) and losses are not. */
 int ctl_damage_code(enum iot_verdict_code code);
+/* The same, and says on stderr why it is not CTL_OK: for output that goes elsewhere. */
+int ctl_damage_say(const struct iot_verdict *v, size_t n_segments);
+enum ctl_print {
+	CTL_PRINT_PLAIN = 0,
+	CTL_PRINT_COLOR = 1,
+	CTL_PRINT_ALL = 2, /* each reason, also where many differ in their probe only */
+};
 /* The line and its reasons, each line behind prefix. */
 void ctl_verdict_print(FILE *f, const struct iot_verdict *v, size_t n_segments, const char *prefix,
-		       bool color);
+		       enum ctl_print how);
 /* NULL if out of memory. */
 struct json_object *ctl_verdict_json(const struct iot_verdict *v);
 /* Counts and durations are numbers; ids and times strings, null for 0. */

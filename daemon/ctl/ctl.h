@@ -3,7 +3,7 @@
  * ctl.h - what every verb of iotracectl gets, and the table of verbs.
  *
  * One file per verb (verb-<name>.c); main.c parses the options that mean the same everywhere,
- * then calls the verb with what is left. Verbs return an exit code below; libraries never print.
+ * then calls the verb (verbs.c) with what is left. Verbs return an exit code below; libraries never print.
  */
 #pragma once
 
@@ -33,13 +33,26 @@ struct ctl {
 	const char *format;	  /* export --format */
 	const char *output;	  /* --output */
 	bool strict;
+	bool force;   /* export */
+	bool verbose; /* verify */
 };
+
+/* What a verb is and takes beside the options of all. */
+#define CTL_LIVE (1U << 0)	    /* asks the daemon */
+#define CTL_TAKES_FILTERS (1U << 1) /* all of struct iot_filter */
+#define CTL_TAKES_TIME (1U << 2)    /* of the filters, --since and --until */
+#define CTL_TAKES_OUTPUT (1U << 3)
+#define CTL_TAKES_EXPORT (1U << 4) /* --format --strict --force */
+#define CTL_TAKES_VERBOSE (1U << 5)
 
 struct ctl_verb {
 	const char *name;
 	const char *args;				  /* usage: "[PATH...]" */
 	const char *summary;				  /* one line for --help */
 	int (*run)(struct ctl *c, int argc, char **argv); /* argv[0] = verb */
+	unsigned int takes;				  /* CTL_* above */
+	const char *help;				  /* lines for `help VERB` */
+	const char *example;
 };
 
 /* live verbs: need the daemon */

@@ -205,12 +205,12 @@ int export_write_loss(const struct ctl *c, struct iot_scan *scan, const char *fo
 	if (stat(output, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
 		if (v->code != IOT_VERDICT_COMPLETE)
 			ctl_verdict_print(stderr, v, iot_scan_n_segments(scan),
-					  "iotracectl: ", false);
+					  "iotracectl: ", CTL_PRINT_PLAIN);
 		return 0;
 	}
 	if (asprintf(&path, "%s.loss.json", output) < 0)
 		return -ENOMEM;
-	r = ctl_file_open(path, &file);
+	r = ctl_file_open(path, c->force, &file);
 	if (r < 0)
 		return iot_error_set(err, r, "%s: %s", path, strerror(-r));
 	r = ctl_out_init(&out, file.fd);

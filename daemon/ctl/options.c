@@ -14,30 +14,36 @@
 
 #define NSEC_PER_SEC 1000000000ULL
 
-const char ctl_options_help[] =
-	"Options (before or after the verb):\n"
-	"     --socket PATH         control socket (default /run/iotraced/control.sock)\n"
-	"     --json                output for programs: JSON\n"
-	"     --no-pager            do not pipe long output into a pager\n"
-	"     --color WHEN          auto, always or never (NO_COLOR is honoured)\n"
-	"     --since T, --until T  requests that completed within; T is \"2026-11-29 12:00:00\", "
-	"ISO\n"
-	"                           8601, \"@SECONDS[.FRACTION]\", \"-5m\" (ago), \"HH:MM[:SS]\" "
-	"(today),\n"
-	"                           \"now\", \"today\" or \"yesterday\"; local time unless it says "
-	"otherwise\n"
-	"     --dev NAME            a disk or partition: nvme0n1, nvme0n1p2 or 259:1\n"
-	"     --op OP[,OP...]       read, write, flush, discard, ...\n"
-	"     --swap KIND           only, without, out or in\n"
-	"     --pid N               submitted by this thread or process\n"
-	"     --comm NAME           submitted by a thread of exactly this name\n"
-	"     --min-latency T       took at least T: 500us, 10ms, 1.5s\n"
-	"     --id N                this request\n"
-	"     --format FORMAT       export: one of the formats below\n"
-	"  -o --output PATH         export, recover: file, or directory\n"
-	"     --strict              export: write nothing unless the record is complete\n"
-	"  -h --help                this help\n"
-	"     --version             version\n";
+const char ctl_help_options[] =
+	"     --socket PATH        control socket (default /run/iotraced/control.sock)\n"
+	"     --json               output for programs: JSON\n"
+	"     --no-pager           do not pipe long output into a pager\n"
+	"     --color WHEN         auto, always or never (NO_COLOR is honoured)\n"
+	"  -h --help               this help; behind a verb, the help of that verb\n"
+	"     --version            version\n";
+
+const char ctl_help_time[] =
+	"     --since T, --until T  requests that completed within; T is\n"
+	"                          \"2026-11-29 12:00\", ISO 8601, \"@SECONDS\", \"-5m\" (ago),\n"
+	"                          \"HH:MM[:SS]\" (today), now, today or yesterday; local\n"
+	"                          time unless it says otherwise\n";
+
+const char ctl_help_filters[] =
+	"     --dev NAME           a disk or partition: nvme0n1, nvme0n1p2 or 259:1\n"
+	"     --op OP[,OP...]      read, write, flush, discard, ...\n"
+	"     --swap KIND          only, without, out or in\n"
+	"     --pid N              submitted by this thread or process\n"
+	"     --comm NAME          submitted by a thread of exactly this name\n"
+	"     --min-latency TIME   took at least this long; a number with a unit (ns, us,\n"
+	"                          ms, s, m, h, d, w): 500us, 10ms, 1.5s\n"
+	"     --id N               this request\n";
+
+const char ctl_help_verb_options[] =
+	"     --format FORMAT      export: one of the formats of export\n"
+	"  -o --output PATH        export, recover: file, or directory\n"
+	"     --strict             export: write nothing unless the record is complete\n"
+	"     --force              export: replace a file that exists\n"
+	"     --verbose            verify: every reason, also where many are alike\n";
 
 enum {
 	OPT_SOCKET = 256,
@@ -55,6 +61,8 @@ enum {
 	OPT_ID,
 	OPT_FORMAT,
 	OPT_STRICT,
+	OPT_FORCE,
+	OPT_VERBOSE,
 	OPT_VERSION,
 };
 
@@ -75,6 +83,8 @@ static const struct option long_options[] = {
 	{"format", required_argument, NULL, OPT_FORMAT},
 	{"output", required_argument, NULL, 'o'},
 	{"strict", no_argument, NULL, OPT_STRICT},
+	{"force", no_argument, NULL, OPT_FORCE},
+	{"verbose", no_argument, NULL, OPT_VERBOSE},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -217,6 +227,34 @@ static int set_text(const char *name, const char *s, char *dst, size_t size, str
 	return 0;
 }
 
+static int set_path(const char *name, const char *s, const char **ret, struct iot_error *err)
+{
+	if (!*s)
+		return iot_error_set(err, -EINVAL, "%s: an empty path", name);
+	*ret = s;
+	return 0;
+}
+
+/* Digits and a colon are a number, not a name; one that no device can have would match nothing. */
+static int set_dev(const char *s, struct iot_filter *f, struct iot_error *err)
+{
+	size_t major = strspn(s, "0123456789");
+	uint64_t ma, mi;
+	char text[32];
+
+	if (s[major] == ':' && !s[major + 1 + strspn(s + major + 1, "0123456789")]) {
+		snprintf(text, sizeof(text), "%.*s", (int)IOT_MIN(major, sizeof(text) - 1), s);
+		if (iot_parse_u64(text, &ma) < 0 || iot_parse_u64(s + major + 1, &mi) < 0 ||
+		    ma > IOT_DEV_MAJOR_MAX || mi > IOT_DEV_MINOR_MAX)
+			return iot_error_set(
+				err, -EINVAL,
+				"--dev: '%s' is no device number; write MAJOR:MINOR, at "
+				"most %u:%u",
+				s, IOT_DEV_MAJOR_MAX, IOT_DEV_MINOR_MAX);
+	}
+	return set_text("--dev", s, f->dev, sizeof(f->dev), err);
+}
+
 /* 10 alone would be 10 s to the parser, and 10 ms to most who write it. */
 static int set_latency(const char *s, uint64_t *ret_ns, struct iot_error *err)
 {
@@ -242,8 +280,7 @@ static int set_filter(struct iot_filter *f, int opt, const char *s, struct iot_e
 	case OPT_UNTIL:
 		return set_time("--until", s, &f->until_ns, err);
 	case OPT_DEV:
-		return set_text("--dev", strncmp(s, "/dev/", 5) == 0 ? s + 5 : s, f->dev,
-				sizeof(f->dev), err);
+		return set_dev(strncmp(s, "/dev/", 5) == 0 ? s + 5 : s, f, err);
 	case OPT_COMM:
 		return set_text("--comm", s, f->comm, IOT_COMM_LEN, err);
 	case OPT_OP:
@@ -290,6 +327,7 @@ static int unknown_option(const char *arg, struct iot_error *err)
 
 int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, struct iot_error *err)
 {
+	bool help = false;
 	int opt, r = 0;
 
 	opterr = 0;
@@ -304,9 +342,11 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			if (c->filter.since_ns && c->filter.until_ns &&
 			    c->filter.since_ns > c->filter.until_ns)
 				return iot_error_set(err, -EINVAL, "--since is later than --until");
-			return 0;
+			return help ? CTL_PARSED_HELP : 0;
 		case 'h':
-			return CTL_PARSED_HELP;
+			/* The verb may come behind it. */
+			help = true;
+			break;
 		case OPT_VERSION:
 			return CTL_PARSED_VERSION;
 		case ':':
@@ -316,7 +356,7 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			/* A cluster of short options is not consumed until its last letter. */
 			return unknown_option(argv[optind > at ? optind - 1 : at], err);
 		case OPT_SOCKET:
-			c->socket = optarg;
+			r = set_path("--socket", optarg, &c->socket, err);
 			break;
 		case OPT_JSON:
 			c->json = true;
@@ -334,15 +374,21 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			c->format = optarg;
 			break;
 		case 'o':
-			c->output = optarg;
+			r = set_path("--output", optarg, &c->output, err);
 			break;
 		case OPT_STRICT:
 			c->strict = true;
 			break;
+		case OPT_FORCE:
+			c->force = true;
+			break;
+		case OPT_VERBOSE:
+			c->verbose = true;
+			break;
 		default:
 			r = set_filter(&c->filter, opt, optarg, err);
-			if (r < 0)
-				return r;
 		}
+		if (r < 0)
+			return r;
 	}
 }

@@ -86,9 +86,9 @@ static void replace_temp(const char *from, const char *to)
 		}
 }
 
-int ctl_file_open(const char *path, struct ctl_file *ret)
+int ctl_file_open(const char *path, bool replace, struct ctl_file *ret)
 {
-	struct ctl_file f = {.fd = -EBADF};
+	struct ctl_file f = {.fd = -EBADF, .replace = replace};
 	struct stat st;
 	mode_t mask;
 	int r;
@@ -100,6 +100,8 @@ int ctl_file_open(const char *path, struct ctl_file *ret)
 		if (f.fd < 0)
 			return -errno;
 	} else {
+		if (!replace && lstat(path, &st) == 0)
+			return -EEXIST;
 		if (asprintf(&f.temp, "%s.XXXXXX.tmp", path) < 0)
 			return -ENOMEM;
 		f.fd = mkostemps(f.temp, 4, O_CLOEXEC);
@@ -143,6 +145,17 @@ void ctl_file_abort(struct ctl_file *f)
 	f->temp = f->path = NULL;
 }
 
+int ctl_rename_new(int dirfd, const char *from, const char *to)
+{
+	if (renameat2(dirfd, from, dirfd, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (linkat(dirfd, from, dirfd, to, 0) < 0)
+		return -errno;
+	return unlinkat(dirfd, from, 0) < 0 ? -errno : 0;
+}
+
 int ctl_file_commit(struct ctl_file *f)
 {
 	int r = 0;
@@ -153,9 +166,11 @@ int ctl_file_commit(struct ctl_file *f)
 		r = -errno;
 	f->fd = -EBADF;
 	if (r == 0 && f->temp) {
-		if (rename(f->temp, f->path) < 0) {
+		if (!f->replace)
+			r = ctl_rename_new(AT_FDCWD, f->temp, f->path);
+		else if (rename(f->temp, f->path) < 0)
 			r = -errno;
-		} else {
+		if (r == 0) {
 			replace_temp(f->temp, NULL);
 			free(f->temp);
 			f->temp = NULL;

@@ -25,7 +25,8 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX], c[CTL_HUMAN_MAX];
 
 	fprintf(f, "Record    ");
-	ctl_verdict_print(f, &v->verdict, v->n_segments, "", color);
+	ctl_verdict_print(f, &v->verdict, v->n_segments, "",
+			  color ? CTL_PRINT_COLOR : CTL_PRINT_PLAIN);
 	fprintf(f, "Time      %s .. %s (%s)\n", ctl_human_time(v->first_ns, a),
 		ctl_human_time(v->last_ns, b), ctl_human_duration(v->last_ns - v->first_ns, c));
 	fprintf(f, "Segments  %zu of %zu capture%s on %zu host%s, %s", v->n_segments, v->n_captures,
@@ -41,7 +42,7 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 	if (v->n_torn)
 		fputs("losses of unsealed segments not known before the seal", f);
 	else if (!v->losses_final)
-		fputs("losses of damaged segments not known", f);
+		fputs("losses of damaged or recovered segments not known", f);
 	fprintf(f, "%s\n", v->filtered ? " (that pass the filters)" : "");
 	if (v->losses_unfilterable)
 		fprintf(f,

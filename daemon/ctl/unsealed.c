@@ -56,7 +56,13 @@ size_t ctl_n_unsealed(const struct iot_scan *scan)
 
 bool ctl_losses_final(const struct iot_scan *scan, const struct iot_verdict *v)
 {
-	return v->code < IOT_VERDICT_TORN && ctl_n_unsealed(scan) == 0;
+	if (v->code >= IOT_VERDICT_TORN || ctl_n_unsealed(scan) > 0)
+		return false;
+	/* A footer made by recovery does not know what its epoch lost. */
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++)
+		if (iot_segment_footer(iot_scan_segment(scan, i))->reason == IOT_SEAL_RECOVERED)
+			return false;
+	return true;
 }
 
 static void rename_reason(struct iot_verdict *v, const char *prefix)

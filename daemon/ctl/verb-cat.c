@@ -60,7 +60,7 @@ int verb_cat(struct ctl *c, int argc, char **argv)
 	if (code != CTL_OK)
 		return code;
 	if (r < 0)
-		return ctl_output_result(r, "output");
+		return ctl_output_result(r, CTL_STDOUT);
 	/* On a terminal the pager comes first: stderr would be painted over. */
 	ctl_pager_close();
 	ctl_note_device(c, scan, n_requests);
@@ -68,6 +68,7 @@ int verb_cat(struct ctl *c, int argc, char **argv)
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	if (v.code != IOT_VERDICT_COMPLETE)
-		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan), "iotracectl: ", false);
+		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
+				  "iotracectl: ", CTL_PRINT_PLAIN);
 	return ctl_damage_code(v.code);
 }

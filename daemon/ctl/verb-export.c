@@ -3,7 +3,8 @@
  * verb-export.c - requests in the formats of other tools, and never without what is missing.
  *
  * Output files appear whole or not at all: written beside their place, renamed at the end, the
- * sidecar <output>.loss.json first, so that no export is ever seen without it. Line formats may go
+ * sidecar <output>.loss.json first, so that no export is ever seen without it. Nothing is replaced
+ * without --force: neither step does, so of two exports to one place one fails. Line formats may go
  * to stdout (the verdict then goes to stderr); blktrace needs --output=DIR, which must not exist
  * or be empty. --strict writes nothing unless everything was recomputed and is complete.
  */
@@ -70,6 +71,38 @@ static int fail_errno(int r, const struct iot_error *err, const char *what)
 	return ctl_fail(CTL_ERROR, "%s: %s", what, strerror(-r));
 }
 
+static int fail_output(int r, const struct iot_error *err, const char *output)
+{
+	if (r == -EEXIST)
+		return ctl_fail(CTL_ERROR,
+				"%s: exists already; --force replaces it, --output names another",
+				output);
+	if (err)
+		return fail_errno(r, err, output);
+	return ctl_output_result(r, output);
+}
+
+/* A sidecar without its output would be taken for that of the next one. */
+static int check_sidecar(const struct ctl *c, const char *output)
+{
+	_cleanup_free_ char *path = NULL;
+	struct stat st;
+
+	if (asprintf(&path, "%s.loss.json", output) < 0)
+		return ctl_fail(CTL_ERROR, "out of memory");
+	if (stat(output, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+		return CTL_OK; /* a pipe has none */
+	return !c->force && lstat(path, &st) == 0 ? fail_output(-EEXIST, NULL, path) : CTL_OK;
+}
+
+static void remove_sidecar(const char *output)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s.loss.json", output) >= 0)
+		unlink(path);
+}
+
 /* ---- lines ------------------------------------------------------------------------------------- */
 
 /* Every request into out. Output errors stay in out; the result is about reading. */
@@ -111,12 +144,13 @@ static int export_stdout(const struct ctl *c, struct iot_scan *scan, const struc
 	if (r < 0)
 		return fail_errno(r, &err, "input");
 	if (w < 0)
-		return ctl_output_result(w, "output");
+		return ctl_output_result(w, CTL_STDOUT);
 	r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return fail_errno(r, &err, "input");
 	if (v.code != IOT_VERDICT_COMPLETE)
-		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan), "iotracectl: ", false);
+		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
+				  "iotracectl: ", CTL_PRINT_PLAIN);
 	ctl_note_device(c, scan, stats.requests);
 	return ctl_damage_code(v.code);
 }
@@ -131,9 +165,11 @@ static int export_file(const struct ctl *c, struct iot_scan *scan, const struct 
 	struct ctl_out out = {0};
 	int r, w;
 
-	r = ctl_file_open(output, &file);
-	if (r < 0)
-		return fail_errno(r, NULL, output);
+	r = check_sidecar(c, output);
+	if (r == CTL_OK)
+		r = ctl_file_open(output, c->force, &file);
+	if (r != CTL_OK)
+		return r < 0 ? fail_output(r, &err, output) : r;
 	r = ctl_out_init(&out, file.fd);
 	if (r < 0) {
 		ctl_file_abort(&file);
@@ -148,13 +184,17 @@ static int export_file(const struct ctl *c, struct iot_scan *scan, const struct 
 		r = export_write_loss(c, scan, format->name, output, &stats, &v, &err);
 	if (r < 0 || w < 0) {
 		ctl_file_abort(&file);
-		return r < 0 ? fail_errno(r, &err, output) : ctl_output_result(w, output);
+		return r < 0 ? fail_output(r, &err, output) : ctl_output_result(w, output);
 	}
 	r = ctl_file_commit(&file);
-	if (r < 0)
-		return ctl_output_result(r, output);
+	if (r < 0) {
+		/* It is about a file that is not there, and this run made it. */
+		if (!c->force)
+			remove_sidecar(output);
+		return fail_output(r, NULL, output);
+	}
 	ctl_note_device(c, scan, stats.requests);
-	return ctl_damage_code(v.code);
+	return ctl_damage_say(&v, iot_scan_n_segments(scan));
 }
 
 /* ---- directories ------------------------------------------------------------------------------- */
@@ -220,8 +260,14 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	int r;
 
 	r = check_target(output);
+	if (r == -ENOTEMPTY)
+		return ctl_fail(CTL_ERROR, "%s: is not empty; name another directory with --output",
+				output);
 	if (r < 0)
 		return fail_errno(r, NULL, output);
+	r = check_sidecar(c, output);
+	if (r != CTL_OK)
+		return r;
 	r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return fail_errno(r, &err, "input");
@@ -244,7 +290,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 		return fail_errno(r, &err, output);
 	}
 	ctl_note_device(c, scan, stats.requests);
-	return ctl_damage_code(v.code);
+	return ctl_damage_say(&v, iot_scan_n_segments(scan));
 }
 
 /* ---- the verb ---------------------------------------------------------------------------------- */
@@ -260,7 +306,7 @@ static int check_strict(struct iot_scan *scan)
 		return fail_errno(r, &err, "input");
 	if (v.code == IOT_VERDICT_COMPLETE)
 		return CTL_OK;
-	ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan), "iotracectl: ", false);
+	ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan), "iotracectl: ", CTL_PRINT_PLAIN);
 	return ctl_fail(CTL_ERROR, "nothing exported: --strict, and the record is not complete");
 }
 

@@ -66,18 +66,6 @@ static bool has_writer(const char *input, pid_t *ret_pid)
 	return true;
 }
 
-/* Without replacing; some file systems cannot do it in one step, link(2) is the other way. */
-static int publish(int dirfd, const char *temp, const char *name)
-{
-	if (renameat2(dirfd, temp, dirfd, name, RENAME_NOREPLACE) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS)
-		return -errno;
-	if (linkat(dirfd, temp, dirfd, name, 0) < 0)
-		return -errno;
-	return unlinkat(dirfd, temp, 0) < 0 ? -errno : 0;
-}
-
 static int sync_file(int dirfd, const char *name)
 {
 	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
@@ -107,7 +95,7 @@ static int recover_into(struct iot_segment *s, const char *dir, const char *name
 	if (r == 0)
 		r = sync_file(dirfd, temp);
 	if (r == 0)
-		r = publish(dirfd, temp, name);
+		r = ctl_rename_new(dirfd, temp, name);
 	if (r < 0) {
 		unlinkat(dirfd, temp, 0);
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));

@@ -194,6 +194,7 @@ int verb_report(struct ctl *c, int argc, char **argv)
 {
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
 	_cleanup_(report_view_done) struct report_view v = {0};
+	char why[2 * sizeof(v.verdict.reasons[0]) + 1];
 	struct iot_error err = {0};
 	int r, code;
 
@@ -213,5 +214,11 @@ int verb_report(struct ctl *c, int argc, char **argv)
 		if (r < 0)
 			return ctl_fail(CTL_ERROR, "%s", strerror(-r));
 	}
-	return code != CTL_OK ? code : ctl_damage_code(v.verdict.code);
+	if (code != CTL_OK || ctl_damage_code(v.verdict.code) == CTL_OK)
+		return code;
+	/* The reasons are in the report; that it failed, and why, is for who reads stderr only. */
+	ctl_pager_close();
+	return ctl_fail(ctl_damage_code(v.verdict.code),
+			"the input is damaged (%s); the report is about what could be read",
+			ctl_printable(v.verdict.reasons[0], why, sizeof(why)));
 }

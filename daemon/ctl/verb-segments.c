@@ -199,6 +199,7 @@ int verb_segments(struct ctl *c, int argc, char **argv)
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	if (v.code >= IOT_VERDICT_CORRUPT)
-		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan), "iotracectl: ", false);
+		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
+				  "iotracectl: ", CTL_PRINT_PLAIN);
 	return ctl_damage_code(v.code);
 }

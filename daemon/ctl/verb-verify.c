@@ -59,7 +59,7 @@ static void drop_said(struct iot_verdict *v, const struct said *said)
 	v->n_reasons = kept;
 }
 
-static int verify_one(struct iot_segment *s, bool color, struct json_object *rows,
+static int verify_one(struct iot_segment *s, enum ctl_print how, struct json_object *rows,
 		      struct said *said, enum iot_verdict_code *worst)
 {
 	struct iot_error err = {0};
@@ -84,12 +84,12 @@ static int verify_one(struct iot_segment *s, bool color, struct json_object *row
 	if (remember(said, &v, iot_segment_info(s)->seq) < 0)
 		return ctl_fail(CTL_ERROR, "out of memory");
 	printf("%s: ", ctl_printable(iot_segment_path(s), path, sizeof(path)));
-	ctl_verdict_print(stdout, &v, 1, "", color);
+	ctl_verdict_print(stdout, &v, 1, "", how);
 	return CTL_OK;
 }
 
 /* The segments together: what no single one can say, and the files that are no segments. */
-static int verify_whole(struct iot_scan *scan, bool color, struct json_object *rows,
+static int verify_whole(struct iot_scan *scan, enum ctl_print how, struct json_object *rows,
 			const struct said *said, enum iot_verdict_code *worst)
 {
 	struct iot_error err = {0};
@@ -113,7 +113,7 @@ static int verify_whole(struct iot_scan *scan, bool color, struct json_object *r
 	    v.n_reasons_dropped <= said->n_dropped)
 		return CTL_OK;
 	printf("together: ");
-	ctl_verdict_print(stdout, &v, iot_scan_n_segments(scan), "", color);
+	ctl_verdict_print(stdout, &v, iot_scan_n_segments(scan), "", how);
 	return CTL_OK;
 }
 
@@ -125,7 +125,7 @@ int verb_verify(struct ctl *c, int argc, char **argv)
 	struct json_object *rows = NULL;
 	struct iot_error err = {0};
 	int r, code = CTL_OK;
-	bool color;
+	enum ctl_print how = CTL_PRINT_PLAIN;
 
 	r = ctl_scan_try(c, argc, argv, &scan, &err);
 	if (r < 0) {
@@ -137,11 +137,14 @@ int verb_verify(struct ctl *c, int argc, char **argv)
 		rows = json_object_new_array();
 	else
 		ctl_pager_open(c);
-	color = !c->json && ctl_color_enabled(c);
+	if (!c->json && ctl_color_enabled(c))
+		how |= CTL_PRINT_COLOR;
+	if (c->verbose)
+		how |= CTL_PRINT_ALL;
 	for (size_t i = 0; code == CTL_OK && i < iot_scan_n_segments(scan); i++)
-		code = verify_one(iot_scan_segment(scan, i), color, rows, &said, &worst);
+		code = verify_one(iot_scan_segment(scan, i), how, rows, &said, &worst);
 	if (code == CTL_OK)
-		code = verify_whole(scan, color, rows, &said, &worst);
+		code = verify_whole(scan, how, rows, &said, &worst);
 	json_object_put(rows);
 	return code != CTL_OK ? code : (int)worst;
 }

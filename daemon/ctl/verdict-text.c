@@ -46,9 +46,113 @@ void ctl_verdict_line(const struct iot_verdict *v, size_t n_segments, char *buf,
 		 doubt);
 }
 
-void ctl_verdict_print(FILE *f, const struct iot_verdict *v, size_t n_segments, const char *prefix,
-		       bool color)
+int ctl_damage_say(const struct iot_verdict *v, size_t n_segments)
 {
+	int code = ctl_damage_code(v->code);
+
+	if (code != CTL_OK) {
+		fflush(stdout);
+		ctl_verdict_print(stderr, v, n_segments, "iotracectl: ", CTL_PRINT_PLAIN);
+	}
+	return code;
+}
+
+/* ---- reasons ----------------------------------------------------------------------------------- */
+
+/* "segment 7: block_rq_issue: missed runs": what it is about, which probe, what it is. */
+struct reason {
+	size_t segment; /* bytes of "segment 7: ", or 0 */
+	size_t probe;	/* bytes of "block_rq_issue", or 0 */
+	const char *what;
+};
+
+static struct reason split_reason(const char *text)
+{
+	struct reason r = {.what = text};
+	size_t n;
+
+	if (strncmp(text, "segment ", 8) == 0) {
+		n = 8 + strspn(text + 8, "0123456789");
+		if (n > 8 && strncmp(text + n, ": ", 2) == 0)
+			r.segment = n + 2;
+	}
+	r.what = text + r.segment;
+	n = strcspn(r.what, " :,");
+	/* "block_rq_issue: " or "block_rq_issue, CPU 3: "; other words before a colon are no names. */
+	if (n && strncmp(r.what + n, ", CPU ", 6) == 0)
+		n += 6 + strspn(r.what + n + 6, "0123456789");
+	if (n && strncmp(r.what + n, ": ", 2) == 0 && memchr(r.what, '_', n)) {
+		r.probe = n;
+		r.what += n + 2;
+	}
+	return r;
+}
+
+static bool same_about(const char *a, const struct reason *x, const char *b, const struct reason *y)
+{
+	return x->segment == y->segment && strncmp(a, b, x->segment) == 0;
+}
+
+/* Whatever the numbers and probes: a file rebuilt from a torn one knows none of this. */
+static bool follows_from_recovery(const struct reason *r)
+{
+	return strncmp(r->what, "recovered file", 14) != 0 &&
+	       (strstr(r->what, "not known") || strstr(r->what, "not attached throughout"));
+}
+
+static bool is_recovered(const struct iot_verdict *v, size_t i, const struct reason *r)
+{
+	for (size_t k = 0; k < v->n_reasons; k++) {
+		struct reason other = split_reason(v->reasons[k]);
+
+		if (same_about(v->reasons[i], r, v->reasons[k], &other) &&
+		    strncmp(other.what, "recovered file", 14) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Is reason k said by the line of reason i? */
+static bool joins(const struct iot_verdict *v, size_t i, size_t k)
+{
+	struct reason a = split_reason(v->reasons[i]), b = split_reason(v->reasons[k]);
+
+	if (!same_about(v->reasons[i], &a, v->reasons[k], &b))
+		return false;
+	if (follows_from_recovery(&a) && follows_from_recovery(&b) && is_recovered(v, i, &a))
+		return true;
+	return a.probe && b.probe && strcmp(a.what, b.what) == 0;
+}
+
+static void print_reason(FILE *f, const struct iot_verdict *v, size_t i, const char *prefix)
+{
+	char text[2 * sizeof(v->reasons[0]) + 1];
+	struct reason r = split_reason(v->reasons[i]);
+	size_t n = 1;
+
+	for (size_t k = 0; k < i; k++)
+		if (joins(v, k, i))
+			return;
+	for (size_t k = i + 1; k < v->n_reasons; k++)
+		n += joins(v, i, k);
+	ctl_printable(v->reasons[i], text, sizeof(text));
+	if (n == 1)
+		fprintf(f, "%s  - %s\n", prefix, text);
+	else if (follows_from_recovery(&r) && is_recovered(v, i, &r))
+		fprintf(f,
+			"%s  - %.*shence its time, counters and missed runs are not known (%zu "
+			"reasons)\n",
+			prefix, (int)r.segment, text, n);
+	else
+		fprintf(f, "%s  - %.*s%.*s and %zu more: %s\n", prefix, (int)r.segment, text,
+			(int)r.probe, text + r.segment, n - 1,
+			ctl_printable(r.what, text, sizeof(text)));
+}
+
+void ctl_verdict_print(FILE *f, const struct iot_verdict *v, size_t n_segments, const char *prefix,
+		       enum ctl_print how)
+{
+	const bool color = how & CTL_PRINT_COLOR;
 	char line[320], text[2 * sizeof(v->reasons[0]) + 1];
 
 	ctl_verdict_line(v, n_segments, line, sizeof(line));
@@ -56,8 +160,13 @@ void ctl_verdict_print(FILE *f, const struct iot_verdict *v, size_t n_segments, 
 		ctl_style_on(color,
 			     v->being_recorded ? CTL_STYLE_WARN : ctl_verdict_style(v->code)),
 		line, ctl_style_off(color));
-	for (size_t i = 0; i < v->n_reasons; i++)
-		fprintf(f, "%s  - %s\n", prefix, ctl_printable(v->reasons[i], text, sizeof(text)));
+	for (size_t i = 0; i < v->n_reasons; i++) {
+		if (how & CTL_PRINT_ALL)
+			fprintf(f, "%s  - %s\n", prefix,
+				ctl_printable(v->reasons[i], text, sizeof(text)));
+		else
+			print_reason(f, v, i, prefix);
+	}
 	if (v->n_reasons_dropped)
 		fprintf(f, "%s  - and %zu more reasons\n", prefix, v->n_reasons_dropped);
 }

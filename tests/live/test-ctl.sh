@@ -86,8 +86,11 @@ assert_eq "cat: no control characters in text" 0 "$("$ctl" cat whole | tr -d '\n
 "$ctl" cat whole --json | head -n 1 >/dev/null
 assert_eq "cat: a closed pipe is quiet" "0 0" "${PIPESTATUS[*]}"
 [ -c /dev/full ] && {
-	fails "cat: a full disk is an error" 1 'cannot write output: No space left' sh -c "'$ctl' cat --json whole >/dev/full"
-	fails "report: a full disk is an error" 1 'cannot write output: No space left' sh -c "'$ctl' report whole >/dev/full"
+	fails "cat: a full disk is an error" 1 'cannot write standard output: No space left' sh -c "'$ctl' cat --json whole >/dev/full"
+	fails "report: a full disk is an error" 1 'cannot write standard output: No space left' sh -c "'$ctl' report whole >/dev/full"
+	# Longer than a buffer of stdio, which then forgets the cause.
+	fails "report --json: a full disk, too" 1 'cannot write standard output: No space left' \
+		sh -c "'$ctl' --json report whole >/dev/full"
 }
 
 # ---- filters: the same in every verb, before and after it ----------------------------------------------
@@ -248,6 +251,15 @@ assert_num "cat: what is damaged is not" "$(wc -l <flipped.jsonl)" -lt 6000
 assert_grep "cat: and says which" 'corrupt' flipped.err
 "$ctl" report --json flipped >flipped.json 2>/dev/null
 assert_eq "report: damage is exit code 1, and at the top" "1 corrupt" "$? $(jq -r .record.verdict flipped.json)"
+for json in "" --json; do
+	"$ctl" $json report flipped 2>flipped.err >/dev/null
+	assert_grep "report $json: stderr says why it failed" '^iotracectl: the input is damaged \(segment 2: ' flipped.err
+done
+"$ctl" export --format=csv -o flipped.csv flipped 2>flipped.err
+assert_eq "export: damage is exit code 1" 1 $?
+assert_grep "export: and stderr says why" '^iotracectl:   - segment 2: damaged' flipped.err
+"$ctl" export --format=blktrace -o flipped.bt flipped 2>flipped.err
+assert_grep "export of a directory: stderr says why" '^iotracectl:   - segment 2: damaged' flipped.err
 "$ctl" segments flipped >/dev/null 2>&1
 assert_ne "segments: never calls a file with a damaged footer whole" "" "$("$ctl" segments --json flipped | jq -r '.[1].verdict')"
 
@@ -311,6 +323,13 @@ assert_eq "recover: never the name that the daemon will give it" "block-a0a0a0a0
 assert_eq "segments: a recovered one ends with its last request" \
 	"$("$ctl" cat --json cut/block-a0a0a0a0-00000002.recovered.iot 2>/dev/null | jq -rs 'map(.realtime_ns) | max')" \
 	"$(jq -r '.[0].last_ns' ends.json)"
+"$ctl" verify recovered.iot >recovered.txt
+assert_eq "verify: what follows from a recovery is one line" 1 "$(grep -c 'not known (' recovered.txt)"
+assert_num "verify: few lines of a recovered segment" "$(wc -l <recovered.txt)" -le 5
+assert_eq "verify --verbose: each reason" "$("$ctl" verify --json recovered.iot | jq '.segments[0].reasons | length')" \
+	"$("$ctl" verify --verbose recovered.iot | grep -c '^  - ')"
+assert_grep "report: a recovered segment does not know its losses" 'recorded, losses of damaged or recovered segments not known' \
+	<("$ctl" report recovered.iot)
 fails "recover: nothing to do" 1 'nothing to recover' "$ctl" recover "$first"
 fails "recover: noise" 1 'noise.iot' "$ctl" recover noise.iot
 fails "recover: a directory" 1 'whole' "$ctl" recover whole
@@ -341,9 +360,45 @@ for d in sdb nvme0n1p2 8:16; do
 done
 fails "export without format" 2 'needs --format=csv, ' "$ctl" export whole
 fails "unknown format" 2 "did you mean 'csv'" "$ctl" export --format=cvs whole
-fails "an option of another verb" 2 'belongs to the verb export' "$ctl" cat --strict whole
-assert_grep "help" '^  export ' <("$ctl" --help)
+fails "an option of another verb" 2 'does not go with cat; it belongs to export$' "$ctl" cat --strict whole
+fails "an output for a verb without one" 2 'it belongs to recover and export$' "$ctl" cat -o x whole
+for filter in "--since 12:00" "--until now" "--dev sda" "--op read" "--swap in" "--pid 1" "--comm x" "--min-latency 1s" "--id 1"; do
+	for verb in status inflight rotate flush probes config verify recover; do
+		# shellcheck disable=SC2086 # an option with its value
+		fails "$verb: refuses $filter" 2 "^iotracectl: ${filter%% *} does not go with $verb, .*; cat, report and export do$" \
+			"$ctl" --socket /nonexistent $verb $filter
+	done
+done
+fails "segments: refuses what it does not filter by" 2 'takes --since and --until only; cat, report and export take all' \
+	"$ctl" segments --op read whole
+for verb in segments cat report verify recover "export --format=csv"; do
+	# shellcheck disable=SC2086 # a verb with its option
+	fails "$verb: an empty path" 2 "argument 1 of ${verb%% *} is an empty path$" "$ctl" $verb ""
+done
+fails "an empty socket" 2 '--socket: an empty path$' "$ctl" --socket "" status
+fails "an empty output" 2 '--output: an empty path$' "$ctl" export --format=csv --output= whole
+for d in 259:99999999999 4096:0 0:1048576 259: :1 99999999999999999999999999999999999:0; do
+	fails "no device has this number: $d" 2 'is no device number; write MAJOR:MINOR, at most 4095:1048575$' "$ctl" cat --dev "$d" whole
+done
+assert_eq "the last device number" 0 "$("$ctl" cat --dev 4095:1048575 whole 2>/dev/null | wc -l)"
+
+"$ctl" --help >help.txt
+assert_eq "help: exit code" 0 $?
+assert_grep "help" '^  export ' help.txt
+assert_eq "help: live verbs under their heading" "status inflight rotate flush probes config" \
+	"$(sed -n '/^Verbs for the running daemon/,/^$/p' help.txt | awk '/^  [a-z]/ { print $1 }' | paste -sd ' ')"
+assert_eq "help: the other verbs under theirs" "segments cat report verify recover export" \
+	"$(sed -n '/^Verbs for segments/,/^$/p' help.txt | awk '/^  [a-z]/ { print $1 }' | paste -sd ' ')"
+for verb in status inflight rotate flush probes config segments cat report verify recover export; do
+	"$ctl" $verb --help >one.txt
+	assert_eq "help of $verb" "0 1" "$? $(grep -c "^Usage: iotracectl \[OPTIONS\] $verb" one.txt)"
+	assert_grep "help of $verb: an example" "^  iotracectl $verb" one.txt
+	assert_eq "help $verb is the same" "" "$("$ctl" help $verb | cmp - one.txt 2>&1)"
+	assert_eq "-h $verb is the same" "" "$("$ctl" -h $verb | cmp - one.txt 2>&1)"
+	cat one.txt >>help.txt
+done
+assert_eq "help fits 80 columns" "" "$(grep -vE '^  iotracectl |^.{0,80}$' help.txt)"
+fails "help of no verb" 2 "did you mean 'report'" "$ctl" help reprot
 assert_grep "version" '^iotracectl [0-9]' <("$ctl" --version)
-assert_status "help after a verb" 0 "$ctl" cat --help
 
 tap_end

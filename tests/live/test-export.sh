@@ -75,9 +75,18 @@ assert_status "strict: refuses losses" 1 "$ctl" export --format=csv --strict --o
 assert_eq "strict: writes nothing" "" "$(ls strict* 2>/dev/null)"
 assert_status "strict: takes a complete record" 0 "$ctl" export --format=csv --strict --output=strict.csv plain
 echo precious >kept.csv
-"$ctl" export --format=csv --output=kept.csv missing.iot >/dev/null 2>&1
+"$ctl" export --format=csv --force --output=kept.csv missing.iot >/dev/null 2>&1
 assert_eq "a failed export leaves the old file" precious "$(cat kept.csv)"
-assert_status "an export replaces the old file" 0 "$ctl" export --format=csv --output=kept.csv plain
+sums=$(sha256sum kept.csv kept.csv.loss.json 2>/dev/null)
+"$ctl" export --format=csv --output=kept.csv plain 2>err
+assert_eq "an export does not replace a file" "1 1" "$? $(grep -c 'kept.csv: exists already; --force replaces it' err)"
+assert_eq "and leaves it as it was" "$sums" "$(sha256sum kept.csv kept.csv.loss.json 2>/dev/null)"
+assert_status "an export replaces the old file with --force" 0 "$ctl" export --format=csv --force --output=kept.csv plain
+: >beside.csv.loss.json
+assert_status "nor a sidecar" 1 "$ctl" export --format=csv --output=beside.csv plain
+assert_eq "a refused export leaves nothing" "beside.csv.loss.json" "$(find . -name 'beside*' -printf '%f\n')"
+ln -s nowhere link.csv
+assert_status "nor a symbolic link to nowhere" 1 "$ctl" export --format=csv --output=link.csv plain
 assert_eq "whole" 801 "$(wc -l <kept.csv)"
 [ -c /dev/full ] && {
 	"$ctl" export --format=jsonl lossy >/dev/full 2>err

@@ -68,7 +68,7 @@ check() {
 	after=$(diskstats_snapshot "$loop_name")
 	iot_stop
 	assert_eq "$phase: daemon ends" 0 $?
-	"$IOTRACECTL" export --format=csv --output "$dir/records.csv" "$iot_state" >/dev/null 2>&1
+	"$IOTRACECTL" export --format=csv --force --output "$dir/records.csv" "$iot_state" >/dev/null 2>&1
 	"$IOTRACECTL" --json report "$iot_state" >"$dir/report.json"
 	recorded=$(jq '[.devices[].ops[] | select(.op | IN("read", "write")) | .total] | add // 0' "$dir/report.json")
 	want=$(($(diskstats_delta "$before" "$after" reads) + $(diskstats_delta "$before" "$after" writes)))

@@ -141,7 +141,7 @@ assert_eq "no recovered segment is called complete or lost" 0 "$(jq -s '
 assert_eq "no books out of balance" 0 "$(jq '[.segments[].books_unbalanced] | add' "$iot_dir/verify.json")"
 assert_eq "no damaged file" 0 "$(jq '[.segments[] | select(.code >= 20)] | length' "$iot_dir/verify.json")"
 assert_status "together: unknown" 11 "$IOTRACECTL" verify "$iot_state"
-"$IOTRACECTL" export --format=csv --output "$iot_dir/records.csv" "$iot_state" >/dev/null 2>&1
+"$IOTRACECTL" export --format=csv --force --output "$iot_dir/records.csv" "$iot_state" >/dev/null 2>&1
 # Unique within a capture: the last column.
 assert_eq "no record twice" 0 "$(tail -n +2 "$iot_dir/records.csv" | awk -F, '{ print $1, $NF }' | sort | uniq -d | wc -l)"
 

@@ -60,7 +60,7 @@ rotate_all() {
 	"$IOTRACECTL" --json verify "$iot_state" >"$iot_dir/verify.json"
 	assert_eq "$phase: unbalanced books" 0 "$(jq '[.segments[].books_unbalanced] | add' "$iot_dir/verify.json")"
 	assert_num "$phase: books of every segment checked" "$(jq '[.segments[].books_checked] | min' "$iot_dir/verify.json")" -gt 0
-	"$IOTRACECTL" export --format=csv --output "$iot_dir/records.csv" "$iot_state" >/dev/null 2>&1
+	"$IOTRACECTL" export --format=csv --force --output "$iot_dir/records.csv" "$iot_state" >/dev/null 2>&1
 	assert_eq "$phase: ids are unique" 0 "$(tail -n +2 "$iot_dir/records.csv" | cut -d, -f1 | sort | uniq -d | wc -l)"
 	"$IOTRACECTL" --json report "$iot_state" >"$iot_dir/report.json"
 	# See test-exact.sh: completions on which this kernel ran no program have an id and no record, and are

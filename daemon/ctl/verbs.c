@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * verbs.c - the table of verbs: what each is, which options it takes, and its help.
+ *
+ * An option that a verb would ignore was meant for something: it is refused, and the message names
+ * the verbs that take it. A filter that is not applied shows more than was asked for, and an empty
+ * answer to `verify --since` would look like a proof.
+ */
+#include "daemon/ctl/ctl-util.h"
+#include "daemon/ctl/export.h"
+
+static const struct ctl_verb verbs[] = {
+	{"status", "", "What the daemon does: streams, losses, store", verb_status, CTL_LIVE,
+	 "The first line has the verdict on each stream: complete, lost or unknown.\n",
+	 "iotracectl status"},
+	{"inflight", "", "Requests that have not completed, oldest first", verb_inflight, CTL_LIVE,
+	 "Where something hangs, it is at the top.\n", "iotracectl inflight"},
+	{"rotate", "[STREAM]", "Seal the open segment and begin the next", verb_rotate, CTL_LIVE,
+	 "Prints the name of the sealed segment; what was recorded so far is in it.\n",
+	 "iotracectl rotate"},
+	{"flush", "", "Wait until all that was observed is in the files", verb_flush, CTL_LIVE,
+	 "Segments stay open; rotate seals them.\n",
+	 "iotracectl flush && iotracectl cat --since -1m"},
+	{"probes", "", "Each probe: how it is attached, or why not", verb_probes, CTL_LIVE,
+	 "RUNS and NS/RUN are known while the sysctl kernel.bpf_stats_enabled is 1.\n",
+	 "iotracectl probes"},
+	{"config", "", "The configuration in effect", verb_config, CTL_LIVE,
+	 "YAML that could be a configuration file, with the origin of each key.\n",
+	 "iotracectl config"},
+	{"segments", "[PATH...]", "List segments, their time, size and verdict", verb_segments,
+	 CTL_TAKES_TIME,
+	 "Reads footers, not records: quick, but what they claim is not recomputed. On a\n"
+	 "terminal that is too narrow, columns at the end are left out and a * stands for\n"
+	 "the middle of a name, as a shell would take it; --json has all.\n",
+	 "iotracectl segments --since yesterday"},
+	{"cat", "[PATH...]", "Print requests in time order", verb_cat, CTL_TAKES_FILTERS,
+	 "One line a request; with --json one object a line. What is missing is said on\n"
+	 "stderr.\n",
+	 "iotracectl cat --dev nvme0n1 --op write --min-latency 50ms --since -1h"},
+	{"report", "[PATH...]", "Counts, rates and latencies per device and operation", verb_report,
+	 CTL_TAKES_FILTERS,
+	 "The verdict on completeness comes first. TOTAL = REQUESTS (recorded) + LOST.\n",
+	 "iotracectl report --since 03:00 --until 03:30"},
+	{"verify", "[PATH...]", "Recompute what the segments claim", verb_verify, CTL_TAKES_VERBOSE,
+	 "Segments are judged whole: no filters. The exit code is the worst verdict:\n"
+	 "0 complete, 10 lost, 11 unknown, 20 torn or still being recorded, 21 corrupt.\n"
+	 "Reasons that differ only in probe or CPU are one line; --verbose and --json\n"
+	 "have each.\n",
+	 "iotracectl verify /var/lib/iotraced"},
+	{"recover", "FILE", "Rebuild a torn or damaged segment as a new file", verb_recover,
+	 CTL_TAKES_OUTPUT,
+	 "FILE is not changed. The new file is NAME.recovered.iot beside it, or where\n"
+	 "--output says; it never replaces one.\n",
+	 "iotracectl recover --output /tmp block-0123456789abcdef0123456789abcdef-0000000001.open"},
+	{"export", "--format=FORMAT [PATH...]", "Convert to a format of other tools", verb_export,
+	 CTL_TAKES_FILTERS | CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT,
+	 "What was lost is in OUTPUT.loss.json beside the output. A file that exists is\n"
+	 "replaced with --force only.\n",
+	 "iotracectl export --format=csv --output trace.csv --since -1h"},
+};
+
+const struct ctl_verb *ctl_find_verb(const char *name)
+{
+	const char *names[IOT_ARRAY_SIZE(verbs)], *hint;
+
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(verbs); i++) {
+		if (strcmp(name, verbs[i].name) == 0)
+			return &verbs[i];
+		names[i] = verbs[i].name;
+	}
+	hint = ctl_suggest(name, names, IOT_ARRAY_SIZE(names));
+	if (hint)
+		ctl_fail(CTL_USAGE, "unknown verb '%s'; did you mean '%s'?", name, hint);
+	else
+		ctl_fail(CTL_USAGE, "unknown verb '%s'; see 'iotracectl --help'", name);
+	return NULL;
+}
+
+/* ---- options of verbs -------------------------------------------------------------------------- */
+
+/* "cat, report and export" */
+static const char *takers(unsigned int what, char *buf, size_t size)
+{
+	size_t n = 0, seen = 0, len = 0;
+
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(verbs); i++)
+		n += (verbs[i].takes & what) != 0;
+	buf[0] = '\0';
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(verbs) && len < size; i++) {
+		if (!(verbs[i].takes & what))
+			continue;
+		len += (size_t)snprintf(buf + len, size - len, "%s%s",
+					seen == 0	? ""
+					: seen + 1 == n ? " and "
+							: ", ",
+					verbs[i].name);
+		seen++;
+	}
+	return buf;
+}
+
+static int refuse(const struct ctl_verb *verb, const char *option, unsigned int what)
+{
+	char list[128];
+
+	return ctl_fail(CTL_USAGE, "%s does not go with %s; it belongs to %s", option, verb->name,
+			takers(what, list, sizeof(list)));
+}
+
+static int refuse_filter(const struct ctl_verb *verb, const char *option)
+{
+	char list[128];
+
+	takers(CTL_TAKES_FILTERS, list, sizeof(list));
+	if (verb->takes & CTL_TAKES_TIME)
+		return ctl_fail(CTL_USAGE,
+				"%s does not go with %s, which takes --since and --until only; "
+				"%s take all filters",
+				option, verb->name, list);
+	return ctl_fail(CTL_USAGE, "%s does not go with %s, which takes no filters; %s do", option,
+			verb->name, list);
+}
+
+int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, char **argv)
+{
+	const struct iot_filter *f = &c->filter;
+	const struct {
+		const char *option;
+		bool given;
+		unsigned int what;
+	} options[] = {
+		{"--format", c->format, CTL_TAKES_EXPORT},
+		{"--strict", c->strict, CTL_TAKES_EXPORT},
+		{"--force", c->force, CTL_TAKES_EXPORT},
+		{"--output", c->output, CTL_TAKES_OUTPUT},
+		{"--verbose", c->verbose, CTL_TAKES_VERBOSE},
+	};
+	const struct {
+		const char *option;
+		bool given;
+		bool time;
+	} filters[] = {
+		{"--since", f->since_ns, true}, {"--until", f->until_ns, true},
+		{"--dev", f->dev[0], false},	{"--op", f->ops, false},
+		{"--swap", f->swap, false},	{"--pid", f->pid, false},
+		{"--comm", f->comm[0], false},	{"--min-latency", f->min_latency_ns, false},
+		{"--id", f->id, false},
+	};
+
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(options); i++)
+		if (options[i].given && !(verb->takes & options[i].what))
+			return refuse(verb, options[i].option, options[i].what);
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(filters); i++) {
+		unsigned int ok = CTL_TAKES_FILTERS | (filters[i].time ? CTL_TAKES_TIME : 0U);
+
+		if (filters[i].given && !(verb->takes & ok))
+			return refuse_filter(verb, filters[i].option);
+	}
+	/* Likely a variable that is not set; what it was meant to name is not the default. */
+	for (int i = 1; i < argc; i++)
+		if (!(verb->takes & CTL_LIVE) && !*argv[i])
+			return ctl_fail(CTL_USAGE, "argument %d of %s is an empty path", i,
+					verb->name);
+	return CTL_OK;
+}
+
+/* ---- help -------------------------------------------------------------------------------------- */
+
+static void print_verbs(bool live)
+{
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(verbs); i++) {
+		const struct ctl_verb *v = &verbs[i];
+		char usage[64];
+
+		if (!(v->takes & CTL_LIVE) == live)
+			continue;
+		snprintf(usage, sizeof(usage), "%s %s", v->name, v->args);
+		/* What is too long for its column has the summary below. */
+		if (strlen(usage) > 19)
+			printf("  %s\n  %-19s %s\n", usage, "", v->summary);
+		else
+			printf("  %-19s %s\n", usage, v->summary);
+	}
+}
+
+void ctl_help(void)
+{
+	char formats[EXPORT_FORMAT_LIST_MAX];
+
+	printf("Usage: iotracectl [OPTIONS] VERB [ARGUMENTS]\n"
+	       "       iotracectl help VERB\n\n"
+	       "Look at the I/O recorded by iotraced.\n\n"
+	       "Verbs for the running daemon (they ask its control socket):\n");
+	print_verbs(true);
+	printf("\nVerbs for segments, with or without a daemon (PATH: files, directories or\n"
+	       "archive trees; default $IOTRACED_STATE_DIR or /var/lib/iotraced):\n");
+	print_verbs(false);
+	printf("\nOptions (before or after the verb):\n%s\n"
+	       "Filters of cat, report and export; segments takes --since and --until:\n%s%s\n"
+	       "Options of single verbs:\n%s\n"
+	       "Formats of export: %s\n"
+	       "Exit codes: 0 ok, 1 error or damaged input, 2 usage, 3 no daemon, 4 denied;\n"
+	       "verify: 0 complete, 10 lost, 11 unknown, 20 torn (recoverable), or still being\n"
+	       "        recorded, 21 corrupt.\n",
+	       ctl_help_options, ctl_help_time, ctl_help_filters, ctl_help_verb_options,
+	       export_format_list(formats, sizeof(formats)));
+}
+
+void ctl_help_verb(const struct ctl_verb *v)
+{
+	char formats[EXPORT_FORMAT_LIST_MAX];
+
+	printf("Usage: iotracectl [OPTIONS] %s%s%s\n\n%s.\n%s", v->name, *v->args ? " " : "",
+	       v->args, v->summary, v->help);
+	if (v->takes & CTL_TAKES_EXPORT)
+		printf("FORMAT: %s\n", export_format_list(formats, sizeof(formats)));
+	if (!(v->takes & CTL_LIVE) && strstr(v->args, "PATH"))
+		printf("PATH: segments, directories or archive trees; default $IOTRACED_STATE_DIR "
+		       "or\n"
+		       "/var/lib/iotraced.\n");
+	printf("\nExample:\n  %s\n\n", v->example);
+	if (v->takes & (CTL_TAKES_FILTERS | CTL_TAKES_TIME))
+		printf("Filters:\n%s%s\n", ctl_help_time,
+		       v->takes & CTL_TAKES_FILTERS ? ctl_help_filters : "");
+	if (v->takes & (CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT | CTL_TAKES_VERBOSE))
+		printf("Options of single verbs:\n%s\n", ctl_help_verb_options);
+	printf("Options:\n%s", ctl_help_options);
+}
