@@ -194,22 +194,34 @@ format: ## Reformat all C sources
 
 MAN := $(notdir $(wildcard packaging/man/*.[1-9]))
 .PHONY: install uninstall
-install: all ## Install below $(DESTDIR)$(prefix)
-	install -D -m 0755 $(B)/iotraced $(DESTDIR)$(sbindir)/iotraced
-	install -D -m 0755 $(B)/iotracectl $(DESTDIR)$(bindir)/iotracectl
-	install -D -m 0644 config/iotraced.yaml $(DESTDIR)$(sysconfdir)/iotraced/iotraced.yaml
-	install -d -m 0755 $(DESTDIR)$(sysconfdir)/iotraced/conf.d $(DESTDIR)$(unitdir)
-	sed 's|@sbindir@|$(sbindir)|g' units/iotraced.service.in > $(DESTDIR)$(unitdir)/iotraced.service
-	install -D -m 0644 units/iotraced.sysusers $(DESTDIR)$(sysusersdir)/iotraced.conf
-	set -e; for page in $(MAN); do install -D -m 0644 packaging/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
+install: all ## Install below $(DESTDIR)$(prefix) (V=1 shows the commands)
+	$(say) INSTALL $(DESTDIR)$(sbindir)/iotraced
+	$(Q)install -D -m 0755 $(B)/iotraced $(DESTDIR)$(sbindir)/iotraced
+	$(say) INSTALL $(DESTDIR)$(bindir)/iotracectl
+	$(Q)install -D -m 0755 $(B)/iotracectl $(DESTDIR)$(bindir)/iotracectl
+	$(say) INSTALL $(DESTDIR)$(sysconfdir)/iotraced/iotraced.yaml
+	$(Q)install -D -m 0644 config/iotraced.yaml $(DESTDIR)$(sysconfdir)/iotraced/iotraced.yaml
+	$(Q)install -d -m 0755 $(DESTDIR)$(sysconfdir)/iotraced/conf.d $(DESTDIR)$(unitdir)
+	$(say) INSTALL $(DESTDIR)$(unitdir)/iotraced.service
+	$(Q)sed 's|@sbindir@|$(sbindir)|g' units/iotraced.service.in > $(DESTDIR)$(unitdir)/iotraced.service
+	$(say) INSTALL $(DESTDIR)$(sysusersdir)/iotraced.conf
+	$(Q)install -D -m 0644 units/iotraced.sysusers $(DESTDIR)$(sysusersdir)/iotraced.conf
+	$(say) INSTALL "$(DESTDIR)$(mandir): $(MAN)"
+	$(Q)set -e; for page in $(MAN); do install -D -m 0644 packaging/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 uninstall: ## Remove what install put there (the configuration stays)
-	rm -f $(DESTDIR)$(sbindir)/iotraced $(DESTDIR)$(bindir)/iotracectl
-	rm -f $(DESTDIR)$(unitdir)/iotraced.service $(DESTDIR)$(sysusersdir)/iotraced.conf
-	for page in $(MAN); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
+	$(say) REMOVE $(DESTDIR)$(sbindir)/iotraced
+	$(say) REMOVE $(DESTDIR)$(bindir)/iotracectl
+	$(Q)rm -f $(DESTDIR)$(sbindir)/iotraced $(DESTDIR)$(bindir)/iotracectl
+	$(say) REMOVE $(DESTDIR)$(unitdir)/iotraced.service
+	$(say) REMOVE $(DESTDIR)$(sysusersdir)/iotraced.conf
+	$(Q)rm -f $(DESTDIR)$(unitdir)/iotraced.service $(DESTDIR)$(sysusersdir)/iotraced.conf
+	$(say) REMOVE "$(DESTDIR)$(mandir): $(MAN)"
+	$(Q)for page in $(MAN); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 
 .PHONY: clean help
 clean: ## Remove build/
-	rm -rf $(B)
+	$(say) REMOVE $(B)
+	$(Q)rm -rf $(B)
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{n=split($$1,t," "); printf "  %-12s %s\n", t[1], $$2}' $(MAKEFILE_LIST)
 

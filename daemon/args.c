@@ -14,7 +14,6 @@ enum {
 	OPT_CHECK_CONFIG,
 	OPT_PROBE_CHECK,
 	OPT_VERSION,
-	OPT_HELP,
 };
 
 static const struct option options[] = {
@@ -25,7 +24,7 @@ static const struct option options[] = {
 	{"check-config", no_argument, NULL, OPT_CHECK_CONFIG},
 	{"probe-check", no_argument, NULL, OPT_PROBE_CHECK},
 	{"version", no_argument, NULL, OPT_VERSION},
-	{"help", no_argument, NULL, OPT_HELP},
+	{"help", no_argument, NULL, 'h'},
 	{0},
 };
 
@@ -33,28 +32,31 @@ void args_help(FILE *f)
 {
 	fputs("iotraced " IOTRACED_VERSION " - flight recorder for Linux I/O\n"
 	      "\n"
-	      "usage: iotraced [--config FILE] [--state-dir DIR] [--socket PATH] [--duration SEC]\n"
+	      "usage: iotraced [--config FILE] [--state-dir DIR] [--socket PATH]\n"
+	      "                [--duration TIME]\n"
 	      "       iotraced --check-config | --probe-check | --version | --help\n"
 	      "\n"
-	      "Runs in the foreground and logs to stderr. SIGTERM and SIGINT seal the segment and\n"
-	      "exit 0; SIGHUP reads the configuration again and keeps collecting.\n"
+	      "Runs in the foreground and logs to stderr. SIGTERM and SIGINT seal the segment\n"
+	      "and exit 0; SIGHUP reads the configuration again and keeps collecting.\n"
 	      "\n"
 	      "  --config FILE     read FILE (and conf.d beside it) instead of\n"
 	      "                    /etc/iotraced/iotraced.yaml\n"
 	      "  --state-dir DIR   where segments go; overrides the configuration\n"
 	      "  --socket PATH     control socket; overrides the configuration\n"
-	      "  --duration SEC    stop after this time (\"90\", \"5m\", \"1h\")\n"
+	      "  --duration TIME   stop after this time: seconds, or a number with a unit (ms,\n"
+	      "                    s, m, h, d, w): 90, 500ms, 5m, 1h\n"
 	      "  --check-config    check the configuration and exit\n"
 	      "  --probe-check     try the probes on this kernel, print what attaches, and exit\n"
 	      "  --version         print the version and exit\n"
-	      "  --help            print this text and exit\n"
+	      "  -h, --help        print this text and exit\n"
+	      "\n"
+	      "example: iotraced --state-dir /tmp/trace --socket /tmp/trace.sock --duration 1m\n"
 	      "\n"
 	      "exit codes: 0 stopped as asked, everything sealed; 64 wrong command line;\n"
-	      "  69 this kernel cannot (no BTF, lockdown, no tracing programs); 71 system error;\n"
-	      "  73 state directory or socket cannot be created or written; 74 read or write "
-	      "error;\n"
-	      "  75 another iotraced uses the state directory or the socket; 77 a capability is\n"
-	      "  missing (the message says which); 78 configuration error\n",
+	      "  69 this kernel cannot (no BTF, lockdown, no tracing programs); 71 system\n"
+	      "  error; 73 state directory or socket cannot be created or written; 74 read or\n"
+	      "  write error; 75 another iotraced uses the state directory or the socket;\n"
+	      "  77 a capability is missing (the message says which); 78 configuration error\n",
 	      f);
 }
 
@@ -84,7 +86,7 @@ int args_parse(int argc, char **argv, struct args *ret, struct iot_error *err)
 
 	optind = 0; /* 0, not 1: glibc starts afresh, also after an earlier call */
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "+:", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "+:h", options, NULL)) != -1) {
 		switch (c) {
 		case OPT_CONFIG:
 			r = set_path(&a.config, "--config", optarg, err);
@@ -112,7 +114,7 @@ int args_parse(int argc, char **argv, struct args *ret, struct iot_error *err)
 		case OPT_VERSION:
 			r = set_mode(&a, ARGS_VERSION, err);
 			break;
-		case OPT_HELP:
+		case 'h':
 			r = set_mode(&a, ARGS_HELP, err);
 			break;
 		case ':':

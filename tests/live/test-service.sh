@@ -55,6 +55,8 @@ refused "unknown option" 64 -- "$IOTRACED" --nonsense
 refused "unexpected argument" 64 start "$IOTRACED" start
 refused "bad duration" 64 duration "$IOTRACED" --duration soon
 assert_status "help" 0 "$IOTRACED" --help
+assert_eq "-h is --help" "$("$IOTRACED" --help)" "$("$IOTRACED" -h)"
+assert_eq "help fits 80 columns" "" "$("$IOTRACED" --help | grep -vE '^.{0,80}$')"
 assert_status "version" 0 "$IOTRACED" --version
 refused "missing configuration" 78 "$dir/none.yaml" "$IOTRACED" --config "$dir/none.yaml" --check-config
 printf 'state_dir: %s\nstreams:\n  block:\n    ringsize: 16MiB\n' "$dir/s" >"$dir/bad.yaml"

@@ -70,6 +70,8 @@ static void test_modes(void **state)
 	assert_int_equal(a.mode, ARGS_VERSION);
 	assert_int_equal(parse(&a, &err, "--help", "--help", NULL), 0);
 	assert_int_equal(a.mode, ARGS_HELP);
+	assert_int_equal(parse(&a, &err, "-h", NULL), 0);
+	assert_int_equal(a.mode, ARGS_HELP);
 	assert_int_equal(parse(&a, &err, "--check-config", "--probe-check", NULL), -EINVAL);
 	assert_non_null(strstr(err.text, "only one of"));
 }

@@ -16,6 +16,8 @@ files() { (cd "$dest" && find . -type f | sort); }
 run() { make -s B="$B" DESTDIR="$dest" prefix=/usr "$@"; }
 
 assert_status "make install" 0 run install
+assert_eq "says what, not how" "" "$(run install | grep -vE '^  (CC|LD|AR|BPF|SKEL|INSTALL) ')"
+assert_ne "V=1 says how" "" "$(make V=1 B="$B" DESTDIR="$dest" prefix=/usr install | grep '^install -D -m 0755 ')"
 assert_eq "installed files" "\
 ./etc/iotraced/iotraced.yaml
 ./usr/bin/iotracectl
@@ -32,6 +34,6 @@ assert_eq "nothing left to put in" "" "$(grep -v '^#' "$dest/usr/lib/systemd/sys
 assert_status "the installed configuration is good" 0 \
 	"$dest/usr/sbin/iotraced" --config "$dest/etc/iotraced/iotraced.yaml" --check-config
 assert_status "make install again" 0 run install
-assert_status "make uninstall" 0 run uninstall
+assert_eq "make uninstall says what" "0 " "$(run uninstall >"$dest.out"; echo "$? $(grep -v '^  REMOVE ' "$dest.out")"; rm "$dest.out")"
 assert_eq "what stays" "./etc/iotraced/iotraced.yaml" "$(files)"
 tap_end
