@@ -30,6 +30,7 @@
 #define EMIT_FIRST_PROBE 0
 #define EMIT_N_PROBES EV_N_BLOCK_PROBES
 #define EMIT_LEDGER_VAL struct ev_ledger_val
+#define EMIT_LEDGER_KIND(val) ((val)->state & EV_LEDGER_SWAP(0xff))
 #include "bpf/compat.bpf.h"
 #include "bpf/emit.bpf.h"
 #include "bpf/block-life.bpf.h"

@@ -23,11 +23,15 @@
 /*
  * The stream that includes this says first: EMIT_FIRST_PROBE and EMIT_N_PROBES, the numbers of its
  * probes, and EMIT_LEDGER_VAL, the type of what its ledger keeps, which has n, bytes, first_ns and last_ns.
- * EMIT_LEDGER_JOIN(old, val), if there is one, adds what else a further loss has to say.
+ * EMIT_LEDGER_JOIN(old, val), if there is one, adds what else a further loss has to say; EMIT_LEDGER_KIND(val)
+ * the bits by which unidentified losses of one CPU are told from others.
  * Each stream is one BPF object, so these maps are its own: no stream takes another's room.
  */
 #if !defined(EMIT_FIRST_PROBE) || !defined(EMIT_N_PROBES) || !defined(EMIT_LEDGER_VAL)
 #error "name the stream's probes and ledger before emit.bpf.h"
+#endif
+#ifndef EMIT_LEDGER_KIND
+#define EMIT_LEDGER_KIND(val) 0
 #endif
 
 /* Set by the daemon before load; constants to the verifier. */
@@ -210,7 +214,7 @@ static __always_inline void emit_lost(struct emit_run *run, __u64 id, EMIT_LEDGE
 	struct ev_ledger_key key = {
 		.id = id,
 		.probe = run->probe,
-		.cpu = id ? 0 : run->cpu | (val->state & EV_LEDGER_SWAP(0xff)),
+		.cpu = id ? 0 : run->cpu | EMIT_LEDGER_KIND(val),
 	};
 	struct ev_cell *cell = run->cell;
 	EMIT_LEDGER_VAL *old;

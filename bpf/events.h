@@ -278,13 +278,18 @@ struct ev_packet_entry {
 	__u64 parent;
 	__u64 end_ns;	   /* idle since */
 	__u64 first_epoch; /* of the first observation (not of the birth); 0 = none yet */
-	__u64 seen;	   /* probes - EV_FIRST_PACKET_PROBE below 64 that saw it on `ifindex` */
 	__u32 hop;	   /* observations so far */
-	__u32 ifindex;
-	__u32 flow;  /* hash of protocol and address pair at the last observation */
-	__u16 flags; /* enum ev_packet_flag that stay with the packet */
-	__u8 state;  /* enum ev_packet_state */
-	__u8 pad;
+	__u32 ifindex;	   /* device of the last observation that had one */
+	__u32 netns;
+	__u32 first_ifindex; /* of the first one */
+	__u32 first_netns;
+	__u32 flow;	 /* hashes of both addresses at the last observation */
+	__u16 flags;	 /* enum ev_packet_flag that stay with the packet */
+	__u8 state;	 /* enum ev_packet_state */
+	__u8 ip_proto;	 /* at the last observation */
+	__u8 first_seen; /* hooks that a packet passes once per device: on the first one */
+	__u8 seen;	 /* on the present one */
+	__u8 pad[2];
 };
 
 enum ev_packet_state {

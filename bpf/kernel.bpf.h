@@ -154,6 +154,66 @@ struct request___disk {
 	struct gendisk *rq_disk;
 };
 
+struct ns_common {
+	unsigned int inum;
+};
+
+struct net {
+	struct ns_common ns;
+};
+
+typedef struct {
+	struct net *net; /* CONFIG_NET_NS */
+} possible_net_t;
+
+struct net_device {
+	int ifindex;
+	possible_net_t nd_net;
+};
+
+struct in6_addr {
+	__u8 s6_addr[16];
+};
+
+struct sock_common {
+	unsigned short skc_family;
+	__be32 skc_rcv_saddr;
+	__be32 skc_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+	struct in6_addr skc_v6_daddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	int skc_bound_dev_if;
+	possible_net_t skc_net;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	__u16 sk_protocol;
+};
+
+/* `tail` is an offset from `head` on every 64-bit kernel (NET_SKBUFF_DATA_USES_OFFSET). */
+struct sk_buff {
+	struct net_device *dev;
+	unsigned int len;
+	unsigned int data_len;
+	int skb_iif;
+	__u32 mark;
+	__be16 protocol;
+	__u16 vlan_tci;
+	__be16 vlan_proto;
+	__u16 network_header;
+	__u16 mac_header;
+	__u32 tail;
+	unsigned char *head;
+	unsigned char *data;
+};
+
+/* Until 6.1: whether vlan_tci counts. 354259fa73e2 ("net: remove skb->vlan_present", 6.2). */
+struct sk_buff___vlan_present {
+	__u8 vlan_present : 1;
+};
+
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long di;

@@ -119,9 +119,7 @@ static const struct {
 struct scan {
 	bool found[W_N];
 	uint32_t value[W_N];
-	bool inc_misses;       /* function bpf_prog_inc_misses_counter */
-	bool account_start;    /* function blk_account_io_start */
-	bool prog_info_misses; /* struct bpf_prog_info has recursion_misses */
+	bool account_start; /* function blk_account_io_start */
 };
 
 static void scan_enum(const struct btf *btf, const struct btf_type *t, struct scan *s,
@@ -176,15 +174,8 @@ static void scan_types(const struct btf *btf, struct scan *s, struct probes_kern
 			name = btf__str_by_offset(btf, t->name_off);
 			if (!name)
 				continue;
-			if (strcmp(name, "bpf_prog_inc_misses_counter") == 0)
-				s->inc_misses = true;
-			else if (strcmp(name, "blk_account_io_start") == 0)
+			if (strcmp(name, "blk_account_io_start") == 0)
 				s->account_start = true;
-		} else if (btf_is_struct(t)) {
-			name = btf__str_by_offset(btf, t->name_off);
-			if (name && strcmp(name, "bpf_prog_info") == 0 &&
-			    has_member(btf, t, "recursion_misses"))
-				s->prog_info_misses = true;
 		}
 	}
 }
@@ -278,6 +269,22 @@ static int take_scan(const struct scan *s, struct probes_facts *f, struct iot_er
 	return 0;
 }
 
+/*
+ * fentry has counted what its guard skips since 9ed9e9ba2337 (5.12), which also added the field. tp_btf
+ * and raw_tp got guard and count together in 05b24ff9b2cf (6.1, 6.0.10), which made the counting function
+ * a global one; before that they have no guard, hence miss nothing.
+ */
+void probes_counting(const struct btf *btf, bool *ret_tracing, bool *ret_fentry)
+{
+	int info = btf__find_by_name_kind(btf, "bpf_prog_info", BTF_KIND_STRUCT);
+	bool counts = info > 0 &&
+		      has_member(btf, btf__type_by_id(btf, (unsigned int)info), "recursion_misses");
+
+	*ret_fentry = counts;
+	*ret_tracing = counts && btf__find_by_name_kind(btf, "bpf_prog_inc_misses_counter",
+							BTF_KIND_FUNC) > 0;
+}
+
 int probes_decide(struct probes_facts *ret, struct iot_error *err)
 {
 	struct probes_facts f = {0};
@@ -313,13 +320,7 @@ int probes_decide(struct probes_facts *ret, struct iot_error *err)
 	f.complete = probes_tracepoint_proto(btf, "block_rq_complete") != NULL;
 	f.account_start = s.account_start;
 	f.kernel.status_is_errno = status_is_errno(btf);
-	/*
-	 * fentry has counted what its guard skips since 9ed9e9ba2337 (5.12), which also added the field.
-	 * tp_btf and raw_tp got guard and count together in 05b24ff9b2cf (6.1, 6.0.10), which made the
-	 * counting function a global one; before that they have no guard, hence miss nothing.
-	 */
-	f.counts_fentry = s.prog_info_misses;
-	f.counts_tracing = s.prog_info_misses && s.inc_misses;
+	probes_counting(btf, &f.counts_tracing, &f.counts_fentry);
 	btf__free(btf);
 	if (!f.complete)
 		return iot_error_set(err, -ENOTSUP,

@@ -6,6 +6,8 @@
  *	probes-maps.c		rings, cells, epochs, ledger, identities, for any stream
  *	probes-btf.c		decisions: what this kernel has, from its BTF alone
  *	probes-block.c		block: programs, their constants, loading
+ *	probes-packet.c		packet: the same
+ *	probes-packet-btf.c	packet: what this kernel calls things
  *	probes-devices.c	the device filter, and how many requests the devices can have
  */
 #pragma once
@@ -18,6 +20,7 @@
 #include "daemon/probes.h"
 
 struct block_bpf;
+struct packet_bpf;
 struct btf;
 
 /* A row for every probe of the stream, whether this kernel has its hook or not. */
@@ -79,6 +82,8 @@ struct probes {
 
 	struct block_bpf *skel; /* block */
 	struct probes_facts facts;
+	struct packet_bpf *packet_skel; /* packet */
+	struct probes_packet_kernel packet_kernel;
 
 	size_t n_rows;
 	struct iot_probe table[PROBES_MAX_ROWS];
@@ -99,17 +104,27 @@ struct probes {
 	size_t identity_bytes; /* of a value */
 };
 
-/* The first thing that libbpf complained of since it was reset. */
+/* The first thing that libbpf complained of since it was reset, and the program that did not load. */
 extern char probes_first_complaint[256];
+extern char probes_failed_program[64];
 int probes_load_error(int code, struct iot_error *err);
 
 /* Block: chooses, loads, fills table, rows, object and maps. close takes what it made. */
 int probes_block_load(struct probes *p, const struct probes_options *opts,
 		      struct iot_error *err) IOT_MUST_CHECK;
 void probes_block_close(struct probes *p);
+int probes_packet_load(struct probes *p, const struct probes_options *opts,
+		       struct iot_error *err) IOT_MUST_CHECK;
+void probes_packet_close(struct probes *p);
 
 /* Prototype of a tracepoint, NULL if the kernel has none; its first parameter is not the hook's. */
 const struct btf_type *probes_tracepoint_proto(const struct btf *btf, const char *hook);
+
+/* Which kinds of programs this kernel counts skipped runs of. */
+void probes_counting(const struct btf *btf, bool *ret_tracing, bool *ret_fentry);
+/* Names of drop reasons, ascending by value. */
+int probes_packet_reasons(const struct btf *btf, struct probes_reason **ret,
+			  size_t *ret_n) IOT_MUST_CHECK;
 
 int probes_decide(struct probes_facts *ret, struct iot_error *err) IOT_MUST_CHECK;
 

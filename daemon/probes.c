@@ -14,18 +14,44 @@
 
 /* libbpf reports through a process-wide callback without an argument; loading is done by one thread. */
 char probes_first_complaint[256];
+char probes_failed_program[64];
+
+/* "libbpf: prog 'NAME': failed to load: -13": the only place where libbpf says which one it was. */
+static void keep_failed_program(const char *text)
+{
+	const char *name = strstr(text, "prog '"), *end;
+
+	if (!name || !strstr(text, "failed to load"))
+		return;
+	name += strlen("prog '");
+	end = strchr(name, '\'');
+	if (end)
+		snprintf(probes_failed_program, sizeof(probes_failed_program), "%.*s",
+			 (int)(end - name), name);
+}
 
 static int keep_complaint(enum libbpf_print_level level, const char *fmt, va_list args)
 {
-	if (level == LIBBPF_WARN && !probes_first_complaint[0]) {
-		vsnprintf(probes_first_complaint, sizeof(probes_first_complaint), fmt, args);
-		probes_first_complaint[strcspn(probes_first_complaint, "\n")] = '\0';
+	char text[512]; /* a verifier's log is longer and of no interest here */
+
+	if (level != LIBBPF_WARN)
+		return 0;
+	vsnprintf(text, sizeof(text), fmt, args);
+	keep_failed_program(text);
+	if (!probes_first_complaint[0]) {
+		snprintf(probes_first_complaint, sizeof(probes_first_complaint), "%.*s",
+			 (int)strcspn(text, "\n"), text);
 	}
 	return 0;
 }
 
 static int print_all(enum libbpf_print_level level, const char *fmt, va_list args)
 {
+	va_list again;
+
+	va_copy(again, args);
+	keep_complaint(level, fmt, again);
+	va_end(again);
 	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, fmt, args);
 }
 
@@ -124,7 +150,7 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 	if (p->kind == IOT_STREAM_BLOCK)
 		r = probes_block_load(p, opts, err);
 	else
-		r = iot_error_set(err, -EOPNOTSUPP, "there are no programs for this stream");
+		r = probes_packet_load(p, opts, err);
 	if (r >= 0)
 		r = probes_maps_fill(p, err);
 	if (r >= 0 && p->kind == IOT_STREAM_BLOCK) {
@@ -195,6 +221,7 @@ struct probes *probes_close(struct probes *p)
 	probes_detach(p);
 	probes_maps_done(p);
 	probes_block_close(p);
+	probes_packet_close(p);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 	return NULL;

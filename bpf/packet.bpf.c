@@ -1,0 +1,649 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * packet.bpf.c - the packet stream: one record per observation of a packet at a probe, by tracepoints.
+ *
+ * bpf/packet-life.bpf.h says which packet it is and whether it is selected, bpf/packet-read.bpf.h what can
+ * be read from it; here is what each hook does. Every run ends in exactly one of the outcomes of
+ * emit.bpf.h:
+ *  - not_selected: the packet is not selected (suppressed: and an always-on event came too often);
+ *  - folded: an end of something that no probe has seen as a packet. AF_UNIX and netlink messages are
+ *    sk_buffs too, and most packets of unselected flows end like this;
+ *  - emitted, or reserve_failed and filed against the packet.
+ *
+ * Probes at which drops and faults are rare are always on: for packets that are not selected as well, up
+ * to a rate per CPU and reason. Such a record has an id that is used once, and says NOT_SELECTED.
+ *
+ * net_dev_xmit comes after the driver has the packet, often after it has freed it. So the record made at
+ * net_dev_start_xmit is kept on a stack of the CPU, and net_dev_xmit repeats it with the driver's answer;
+ * it never looks at the sk_buff. The stack holds, since the two hooks enclose the driver's function
+ * and run with bottom halves off.
+ */
+#include "bpf/kernel.bpf.h"
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#define EMIT_FIRST_PROBE EV_FIRST_PACKET_PROBE
+#define EMIT_N_PROBES EV_N_PACKET_PROBES
+#define EMIT_LEDGER_VAL struct ev_packet_loss
+#define EMIT_LEDGER_JOIN(old, val) ((old)->flags |= (val)->flags)
+#include "bpf/compat.bpf.h"
+#include "bpf/emit.bpf.h"
+#include "bpf/packet-life.bpf.h"
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";
+
+/* What a hook says about itself; compile-time constants. */
+enum packet_how {
+	PACKET_AT_DATA = 1 << 0, /* received: the network header is at skb->data */
+	PACKET_ENDS = 1 << 1,
+	PACKET_ALWAYS = 1 << 2,	   /* up to a rate, whether selected or not */
+	PACKET_ON_DEVICE = 1 << 3, /* skb->dev is a device */
+	PACKET_SENDS = 1 << 4,	   /* the first sight may be in the sender's context */
+	/* A packet passes it once per device; one bit for each such hook. */
+	PACKET_ONCE_SHIFT = 8,
+	PACKET_ONCE_RECEIVE = 1 << 8,
+	PACKET_ONCE_RX = 1 << 9,
+	PACKET_ONCE_QUEUE = 1 << 10,
+};
+
+#define PACKET_DEPTH \
+	8 /* of devices on devices: the kernel allows 8, once 10 (XMIT_RECURSION_LIMIT) */
+
+/* What a hook at a function's beginning keeps for the one at its end. */
+struct packet_kept {
+	__u64 skb;
+	__u64 selected;
+	struct ev_packet packet; /* if selected */
+};
+
+struct packet_stack {
+	__u32 depth;
+	__u32 pad;
+	struct packet_kept kept[PACKET_DEPTH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct packet_stack);
+} xmit_stack SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct packet_stack);
+} gro_stack SEC(".maps");
+
+/* No room on the ring: the loss is filed against the packet, with what says which flow it is of. */
+static __always_inline void packet_lost(struct emit_run *run, const struct ev_packet *p)
+{
+	struct ev_packet_loss lost = {
+		.bytes = p->len,
+		.parent = p->parent,
+		.netns = p->netns,
+		.ifindex = p->ifindex,
+		.sport = p->sport,
+		.dport = p->dport,
+		.protocol = p->protocol,
+		.flags = p->flags,
+		.code = p->code,
+		.family = p->family,
+		.ip_proto = p->ip_proto,
+		.l4 = {p->l4[0], p->l4[1]},
+	};
+
+	__builtin_memcpy(lost.saddr, p->saddr, sizeof(lost.saddr));
+	__builtin_memcpy(lost.daddr, p->daddr, sizeof(lost.daddr));
+	emit_lost(run, p->hdr.id, &lost, p->ts_ns);
+}
+
+static __always_inline void packet_head(struct emit_run *run, struct ev_packet *p, __u16 len)
+{
+	p->hdr.len = len;
+	p->hdr.probe = run->probe;
+	p->hdr.cpu = run->cpu;
+	p->hdr.epoch = run->active->epoch;
+}
+
+/* Emits p, which is complete but for its head, or files it as lost. */
+static __always_inline void packet_emit(struct emit_run *run, struct ev_packet *p)
+{
+	void *ring = emit_ring(run);
+	struct ev_packet *record = emit_reserve(ring, sizeof(*record));
+
+	if (!record) {
+		packet_lost(run, p);
+		return;
+	}
+	packet_head(run, p, sizeof(*record));
+	__builtin_memcpy(record, p, sizeof(*record));
+	emit_submit(run, ring, record);
+}
+
+/* The same with the task that runs now. */
+static __always_inline void packet_emit_task(struct emit_run *run, struct ev_packet *p)
+{
+	void *ring = emit_ring(run);
+	struct ev_packet_task *record = emit_reserve(ring, sizeof(*record));
+	__u64 task;
+
+	if (!record) {
+		packet_lost(run, p);
+		return;
+	}
+	p->flags |= EV_PACKET_TASK;
+	packet_head(run, p, sizeof(*record));
+	__builtin_memcpy(&record->packet, p, sizeof(record->packet));
+	task = bpf_get_current_pid_tgid();
+	record->pid = (__u32)task;
+	record->tgid = task >> 32;
+	bpf_get_current_comm(record->comm, sizeof(record->comm));
+	emit_submit(run, ring, record);
+}
+
+/* An observation that belongs to no entry: an id of its own, used once. */
+static __always_inline void packet_emit_once(struct emit_run *run, struct ev_packet *p)
+{
+	p->hdr.id = emit_new_id(run);
+	p->hop = 1;
+	if (!p->hdr.id)
+		emit_identity_full(run);
+	packet_emit(run, p);
+}
+
+/* The packet is not selected: the end of the run, with a record only where the hook is always on. */
+static __always_inline void packet_unselected(struct emit_run *run, struct ev_packet *p,
+					      const __u32 how, bool worth)
+{
+	__u32 which = run->probe << 7 ^ (__u32)p->code;
+
+	if (!(how & PACKET_ALWAYS) || !worth) {
+		emit_not_selected(run);
+	} else if (!packet_bucket_takes(which, p->ts_ns)) {
+		emit_suppressed(run);
+	} else {
+		p->flags |= EV_PACKET_NOT_SELECTED;
+		packet_emit_once(run, p);
+	}
+}
+
+/*
+ * The device of a packet that has come off its path, where skb->dev may hold anything that fits: a pointer,
+ * or a part of some queue. The index that the packet came in by is kept apart.
+ */
+static __always_inline void packet_old_device(struct ev_packet *p, struct sk_buff *skb,
+					      const bool direct)
+{
+	struct net_device *dev = KREAD(direct, skb, dev);
+	__u32 iif = KREAD(direct, skb, skb_iif), ifindex;
+
+	p->ifindex = iif;
+	if ((__s64)dev >= 0)
+		return; /* NULL, or no address of the kernel's */
+	ifindex = BPF_CORE_READ(dev, ifindex);
+	if (iif && ifindex != iif)
+		return;
+	p->ifindex = ifindex;
+	p->netns = packet_netns(dev, false);
+}
+
+/*
+ * One packet at one probe. worth: whether the event is one of those that are always on. Without a live entry
+ * an end is the packet's first sight too, and needs no entry. false: the packet is not selected.
+ */
+static __always_inline bool packet_observe(struct emit_run *run, struct ev_packet *p,
+					   struct sk_buff *skb, const __u32 how, bool worth,
+					   const bool direct)
+{
+	__u64 key = (__u64)skb;
+	struct ev_packet_entry *e;
+	struct net_device *dev;
+	bool live, reaped;
+	__u8 bytes[40];
+
+	e = packet_entry(run, key, &live, &reaped);
+	p->ts_ns = bpf_ktime_get_ns();
+	if ((how & PACKET_ENDS) && !live && !(how & PACKET_ALWAYS)) {
+		emit_folded(run);
+		return false;
+	}
+	packet_fields(p, skb, direct);
+	/*
+	 * No packet, but a message of AF_UNIX or netlink, say. Where its address stands for one, that one's
+	 * end has not been seen, and this is the end of its successor.
+	 */
+	if ((how & PACKET_ENDS) && !p->protocol) {
+		if (live)
+			packet_end(e, p->ts_ns);
+		emit_folded(run);
+		return false;
+	}
+	packet_headers(p, skb, bytes, how & PACKET_AT_DATA, direct);
+	if (how & PACKET_ON_DEVICE) {
+		dev = KREAD(direct, skb, dev);
+		p->ifindex = KREAD(direct, dev, ifindex);
+		p->netns = packet_netns(dev, direct);
+	} else if (live && e->ifindex) {
+		p->ifindex = e->ifindex;
+		p->netns = e->netns;
+	} else {
+		packet_old_device(p, skb, direct);
+	}
+	if (how & PACKET_ENDS)
+		p->flags |= EV_PACKET_END;
+
+	if (live) {
+		packet_continue(e, p, how >> PACKET_ONCE_SHIFT);
+	} else if (packet_selected(run, p)) {
+		if (how & PACKET_ENDS) {
+			if (e)
+				p->flags |= EV_PACKET_FROM_START;
+			packet_emit_once(run, p);
+			return true;
+		}
+		if (reaped)
+			emit_identity_full(run);
+		else
+			packet_begin(run, e, key, p, how >> PACKET_ONCE_SHIFT);
+	} else {
+		packet_unselected(run, p, how, worth);
+		return false;
+	}
+	if ((how & PACKET_SENDS) && !live)
+		packet_emit_task(run, p);
+	else
+		packet_emit(run, p);
+	if ((how & PACKET_ENDS) && live)
+		packet_end(e, p->ts_ns);
+	return true;
+}
+
+static __always_inline int packet_event(struct sk_buff *skb, const __u32 probe, const __u32 how,
+					const bool direct)
+{
+	struct ev_packet p = {};
+	struct emit_run run;
+
+	if (skb && emit_enter(&run, probe))
+		packet_observe(&run, &p, skb, how, true, direct);
+	return 0;
+}
+
+/* The programs of one hook: tp_btf with plain loads, and raw_tp for kernels that refuse those. */
+#define PACKET_PROGRAMS(hook, probe, how)                                  \
+	SEC("tp_btf/" #hook) int BPF_PROG(hook##_btf, struct sk_buff *skb) \
+	{                                                                  \
+		return packet_event(skb, probe, how, true);                \
+	}                                                                  \
+	SEC("raw_tp/" #hook) int BPF_PROG(hook##_raw, struct sk_buff *skb) \
+	{                                                                  \
+		return packet_event(skb, probe, how, false);               \
+	}
+
+PACKET_PROGRAMS(netif_receive_skb, EV_PROBE_NETIF_RECEIVE_SKB,
+		PACKET_AT_DATA | PACKET_ON_DEVICE | PACKET_ONCE_RECEIVE)
+PACKET_PROGRAMS(netif_rx, EV_PROBE_NETIF_RX, PACKET_AT_DATA | PACKET_ON_DEVICE | PACKET_ONCE_RX)
+PACKET_PROGRAMS(net_dev_queue, EV_PROBE_NET_DEV_QUEUE,
+		PACKET_ON_DEVICE | PACKET_ONCE_QUEUE | PACKET_SENDS)
+PACKET_PROGRAMS(consume_skb, EV_PROBE_CONSUME_SKB, PACKET_ENDS)
+PACKET_PROGRAMS(tcp_bad_csum, EV_PROBE_TCP_BAD_CSUM, PACKET_ALWAYS)
+
+/* ---- drops ------------------------------------------------------------------------------------ */
+
+static __always_inline int packet_drop(struct sk_buff *skb, void *location, __u32 reason,
+				       const bool direct)
+{
+	struct ev_packet p = {.where = (__u64)location, .code = (__s32)reason};
+	struct emit_run run;
+
+	if (emit_enter(&run, EV_PROBE_KFREE_SKB))
+		packet_observe(&run, &p, skb, PACKET_ENDS | PACKET_ALWAYS,
+			       reason > packet_reason_unspecified, direct);
+	return 0;
+}
+
+/* c504e5c2f964 ("net: skb: introduce kfree_skb_reason()", 5.17) gave the hook its third argument. */
+SEC("tp_btf/kfree_skb")
+int BPF_PROG(kfree_skb_reason_btf, struct sk_buff *skb, void *location, __u32 reason)
+{
+	return packet_drop(skb, location, reason, true);
+}
+
+SEC("raw_tp/kfree_skb")
+int BPF_PROG(kfree_skb_reason_raw, struct sk_buff *skb, void *location, __u32 reason)
+{
+	return packet_drop(skb, location, reason, false);
+}
+
+SEC("tp_btf/kfree_skb") int BPF_PROG(kfree_skb_btf, struct sk_buff *skb, void *location)
+{
+	return packet_drop(skb, location, 0, true);
+}
+
+SEC("raw_tp/kfree_skb") int BPF_PROG(kfree_skb_raw, struct sk_buff *skb, void *location)
+{
+	return packet_drop(skb, location, 0, false);
+}
+
+/* ---- functions enclosed by two hooks ---------------------------------------------------------- */
+
+/* A deeper nest than the kernel allows is made of packets whose end hook did not run: forgotten. */
+static __always_inline void packet_keep(void *map, struct sk_buff *skb, const struct ev_packet *p,
+					bool selected)
+{
+	struct packet_stack *stack;
+	struct packet_kept *kept;
+	__u32 zero = 0, i;
+
+	stack = bpf_map_lookup_elem(map, &zero);
+	if (!stack)
+		return;
+	i = stack->depth;
+	if (i >= PACKET_DEPTH)
+		i = 0;
+	stack->depth = i + 1;
+	kept = &stack->kept[i & (PACKET_DEPTH - 1)];
+	kept->skb = (__u64)skb;
+	kept->selected = selected;
+	if (selected)
+		__builtin_memcpy(&kept->packet, p, sizeof(*p));
+}
+
+/*
+ * What was kept of skb, if it was; those above it have lost their end hook. Without skb the innermost one.
+ * Where none is found the stack stays as it is: it is the beginning that was not seen.
+ */
+static __always_inline struct packet_kept *packet_unkeep(void *map, struct sk_buff *skb)
+{
+	struct packet_stack *stack;
+	struct packet_kept *kept;
+	__u32 zero = 0, depth;
+
+	stack = bpf_map_lookup_elem(map, &zero);
+	if (!stack)
+		return NULL;
+	depth = stack->depth;
+#pragma unroll
+	for (int i = 0; i < PACKET_DEPTH; i++) {
+		if (!depth)
+			return NULL;
+		depth--;
+		kept = &stack->kept[depth & (PACKET_DEPTH - 1)];
+		if (!skb || kept->skb == (__u64)skb) {
+			stack->depth = depth;
+			return kept;
+		}
+	}
+	return NULL;
+}
+
+/*
+ * The packet of `kept` once more, after a function that may have freed it: nothing is read from it. ends:
+ * that function told us that it has.
+ */
+static __always_inline void packet_again(struct emit_run *run, struct packet_kept *kept, __s32 code,
+					 const __u32 probe, bool ends)
+{
+	__u64 key = kept->skb;
+	struct ev_packet_entry *e;
+	struct ev_packet p;
+	bool live, reaped;
+
+	if (!kept->selected) {
+		emit_not_selected(run);
+		return;
+	}
+	__builtin_memcpy(&p, &kept->packet, sizeof(p));
+	p.ts_ns = bpf_ktime_get_ns();
+	p.code = code;
+	e = packet_entry(run, key, &live, &reaped);
+	if (live && e->generation == p.hdr.id) {
+		p.hop = ++e->hop;
+		p.flags |= e->flags;
+		if (ends) {
+			p.flags |= EV_PACKET_END | EV_PACKET_MERGED_INTO;
+			packet_end(e, p.ts_ns);
+		}
+	} else if (p.hdr.id) {
+		p.hop = 0;
+		p.flags |= EV_PACKET_AFTER_END;
+	}
+	packet_emit(run, &p);
+}
+
+static __always_inline int packet_start_xmit(struct sk_buff *skb, const bool direct)
+{
+	struct ev_packet p = {};
+	struct emit_run run;
+	bool selected;
+
+	if (!emit_enter(&run, EV_PROBE_NET_DEV_START_XMIT))
+		return 0;
+	selected = packet_observe(&run, &p, skb, PACKET_ON_DEVICE, true, direct);
+	packet_keep(&xmit_stack, skb, &p, selected);
+	return 0;
+}
+
+static __always_inline int packet_xmit(struct sk_buff *skb, int rc, struct net_device *dev,
+				       unsigned int len, const bool direct)
+{
+	struct packet_kept *kept;
+	struct emit_run run;
+
+	if (!emit_enter(&run, EV_PROBE_NET_DEV_XMIT))
+		return 0;
+	kept = packet_unkeep(&xmit_stack, skb);
+	if (kept) {
+		packet_again(&run, kept, rc, EV_PROBE_NET_DEV_XMIT, false);
+	} else {
+		struct ev_packet p = {
+			.ts_ns = bpf_ktime_get_ns(),
+			.ifindex = KREAD(direct, dev, ifindex),
+			.netns = packet_netns(dev, direct),
+			.len = len,
+			.code = rc,
+			.flags = EV_PACKET_AFTER_END | EV_PACKET_NO_HEADER,
+		};
+
+		emit_identity_full(&run);
+		packet_emit(&run, &p);
+	}
+	return 0;
+}
+
+SEC("tp_btf/net_dev_start_xmit") int BPF_PROG(net_dev_start_xmit_btf, struct sk_buff *skb)
+{
+	return packet_start_xmit(skb, true);
+}
+
+SEC("raw_tp/net_dev_start_xmit") int BPF_PROG(net_dev_start_xmit_raw, struct sk_buff *skb)
+{
+	return packet_start_xmit(skb, false);
+}
+
+SEC("tp_btf/net_dev_xmit")
+int BPF_PROG(net_dev_xmit_btf, struct sk_buff *skb, int rc, struct net_device *dev,
+	     unsigned int len)
+{
+	return packet_xmit(skb, rc, dev, len, true);
+}
+
+SEC("raw_tp/net_dev_xmit")
+int BPF_PROG(net_dev_xmit_raw, struct sk_buff *skb, int rc, struct net_device *dev,
+	     unsigned int len)
+{
+	return packet_xmit(skb, rc, dev, len, false);
+}
+
+#define PACKET_GRO_MERGED_FREE 1 /* enum gro_result; the same on every kernel */
+
+static __always_inline int packet_gro(struct sk_buff *skb, const __u32 probe, const bool direct)
+{
+	struct ev_packet p = {};
+	struct emit_run run;
+	bool selected;
+
+	if (!emit_enter(&run, probe))
+		return 0;
+	selected = packet_observe(&run, &p, skb, PACKET_AT_DATA | PACKET_ON_DEVICE, true, direct);
+	packet_keep(&gro_stack, skb, &p, selected);
+	return 0;
+}
+
+static __always_inline int packet_gro_exit(int result, const __u32 probe)
+{
+	struct packet_kept *kept;
+	struct emit_run run;
+
+	if (!emit_enter(&run, probe))
+		return 0;
+	kept = packet_unkeep(&gro_stack, NULL);
+	if (kept)
+		packet_again(&run, kept, result, probe, result == PACKET_GRO_MERGED_FREE);
+	else
+		emit_folded(&run); /* it began before the gate opened */
+	return 0;
+}
+
+#define PACKET_GRO_PROGRAMS(name, probe_entry, probe_exit)                                \
+	SEC("tp_btf/" #name "_entry") int BPF_PROG(name##_entry_btf, struct sk_buff *skb) \
+	{                                                                                 \
+		return packet_gro(skb, probe_entry, true);                                \
+	}                                                                                 \
+	SEC("raw_tp/" #name "_entry") int BPF_PROG(name##_entry_raw, struct sk_buff *skb) \
+	{                                                                                 \
+		return packet_gro(skb, probe_entry, false);                               \
+	}                                                                                 \
+	SEC("tp_btf/" #name "_exit") int BPF_PROG(name##_exit_btf, int result)            \
+	{                                                                                 \
+		return packet_gro_exit(result, probe_exit);                               \
+	}                                                                                 \
+	SEC("raw_tp/" #name "_exit") int BPF_PROG(name##_exit_raw, int result)            \
+	{                                                                                 \
+		return packet_gro_exit(result, probe_exit);                               \
+	}
+
+PACKET_GRO_PROGRAMS(napi_gro_receive, EV_PROBE_NAPI_GRO_RECEIVE_ENTRY,
+		    EV_PROBE_NAPI_GRO_RECEIVE_EXIT)
+PACKET_GRO_PROGRAMS(napi_gro_frags, EV_PROBE_NAPI_GRO_FRAGS_ENTRY, EV_PROBE_NAPI_GRO_FRAGS_EXIT)
+
+/* ---- hooks with other arguments --------------------------------------------------------------- */
+
+/*
+ * An event that a socket has to do with: of the packet, or where there is none (it has no headers yet, or
+ * the kernel does not tell) of what the socket says its flow is. Neither: nothing to observe.
+ */
+static __always_inline int packet_sock_event(struct sock *sk, struct sk_buff *skb, __s32 code,
+					     const __u32 probe, const bool direct)
+{
+	struct ev_packet p = {.code = code};
+	struct emit_run run;
+
+	if (skb) {
+		if (emit_enter(&run, probe))
+			packet_observe(&run, &p, skb, PACKET_ALWAYS, true, direct);
+		return 0;
+	}
+	if (!sk || !emit_enter(&run, probe))
+		return 0;
+	p.ts_ns = bpf_ktime_get_ns();
+	packet_from_sock(&p, sk);
+	if (packet_selected(&run, &p))
+		packet_emit_once(&run, &p);
+	else
+		packet_unselected(&run, &p, PACKET_ALWAYS, true);
+	return 0;
+}
+
+/*
+ * The packet here waits in the socket's queue for its acknowledgement; what is sent are clones of it, each with
+ * an id of its own. No hook of this file sees its birth or its end.
+ */
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(tcp_retransmit_skb_btf, struct sock *sk, struct sk_buff *skb)
+{
+	return packet_sock_event(sk, NULL, 0, EV_PROBE_TCP_RETRANSMIT_SKB, false);
+}
+
+SEC("raw_tp/tcp_retransmit_skb")
+int BPF_PROG(tcp_retransmit_skb_raw, struct sock *sk, struct sk_buff *skb)
+{
+	return packet_sock_event(sk, NULL, 0, EV_PROBE_TCP_RETRANSMIT_SKB, false);
+}
+
+/* The segment that is answered, or none where the socket itself wants to reset (tcp_send_active_reset). */
+SEC("tp_btf/tcp_send_reset")
+int BPF_PROG(tcp_send_reset_btf, struct sock *sk, struct sk_buff *skb)
+{
+	return packet_sock_event(sk, skb, 0, EV_PROBE_TCP_SEND_RESET, true);
+}
+
+SEC("raw_tp/tcp_send_reset")
+int BPF_PROG(tcp_send_reset_raw, struct sock *sk, struct sk_buff *skb)
+{
+	return packet_sock_event(sk, skb, 0, EV_PROBE_TCP_SEND_RESET, false);
+}
+
+SEC("tp_btf/sock_rcvqueue_full")
+int BPF_PROG(sock_rcvqueue_full_btf, struct sock *sk, struct sk_buff *skb)
+{
+	return packet_sock_event(NULL, skb, 0, EV_PROBE_SOCK_RCVQUEUE_FULL, true);
+}
+
+SEC("raw_tp/sock_rcvqueue_full")
+int BPF_PROG(sock_rcvqueue_full_raw, struct sock *sk, struct sk_buff *skb)
+{
+	return packet_sock_event(NULL, skb, 0, EV_PROBE_SOCK_RCVQUEUE_FULL, false);
+}
+
+/* e9669a00bba7 ("net: udp: add IP/port data to the tracepoint", 6.10) told which packet. */
+SEC("tp_btf/udp_fail_queue_rcv_skb")
+int BPF_PROG(udp_fail_queue_rcv_skb_skb_btf, int rc, struct sock *sk, struct sk_buff *skb)
+{
+	return packet_sock_event(NULL, skb, rc, EV_PROBE_UDP_FAIL_QUEUE_RCV_SKB, true);
+}
+
+SEC("raw_tp/udp_fail_queue_rcv_skb")
+int BPF_PROG(udp_fail_queue_rcv_skb_skb_raw, int rc, struct sock *sk, struct sk_buff *skb)
+{
+	return packet_sock_event(NULL, skb, rc, EV_PROBE_UDP_FAIL_QUEUE_RCV_SKB, false);
+}
+
+SEC("tp_btf/udp_fail_queue_rcv_skb")
+int BPF_PROG(udp_fail_queue_rcv_skb_btf, int rc, struct sock *sk)
+{
+	return packet_sock_event(sk, NULL, rc, EV_PROBE_UDP_FAIL_QUEUE_RCV_SKB, false);
+}
+
+SEC("raw_tp/udp_fail_queue_rcv_skb")
+int BPF_PROG(udp_fail_queue_rcv_skb_raw, int rc, struct sock *sk)
+{
+	return packet_sock_event(sk, NULL, rc, EV_PROBE_UDP_FAIL_QUEUE_RCV_SKB, false);
+}
+
+SEC("tp_btf/qdisc_enqueue")
+int BPF_PROG(qdisc_enqueue_btf, void *qdisc, void *txq, struct sk_buff *skb)
+{
+	return packet_event(skb, EV_PROBE_QDISC_ENQUEUE, PACKET_ON_DEVICE, true);
+}
+
+SEC("raw_tp/qdisc_enqueue")
+int BPF_PROG(qdisc_enqueue_raw, void *qdisc, void *txq, struct sk_buff *skb)
+{
+	return packet_event(skb, EV_PROBE_QDISC_ENQUEUE, PACKET_ON_DEVICE, false);
+}
+
+/* Also runs where there was nothing to take: no packet, no observation. */
+SEC("tp_btf/qdisc_dequeue")
+int BPF_PROG(qdisc_dequeue_btf, void *qdisc, void *txq, int packets, struct sk_buff *skb)
+{
+	return packet_event(skb, EV_PROBE_QDISC_DEQUEUE, PACKET_ON_DEVICE, true);
+}
+
+SEC("raw_tp/qdisc_dequeue")
+int BPF_PROG(qdisc_dequeue_raw, void *qdisc, void *txq, int packets, struct sk_buff *skb)
+{
+	return packet_event(skb, EV_PROBE_QDISC_DEQUEUE, PACKET_ON_DEVICE, false);
+}
