@@ -150,6 +150,40 @@ enum ev_swap_rule {
 	EV_SWAP_PARTITION = 3, /* sector range or partition listed in /proc/swaps */
 };
 
+/*
+ * ev_block.origin: what the first page belongs to, in the low bits; where the cgroup comes from, and the
+ * memory reclaim that the submitter was in, above. (Where ino comes from follows: with EV_ORIGIN_FILE
+ * from the page, else from the submitter.)
+ */
+enum ev_origin {
+	EV_ORIGIN_UNKNOWN = 0,
+	EV_ORIGIN_FILE = 1,
+	EV_ORIGIN_METADATA = 2,
+	EV_ORIGIN_SWAP = 3,
+	EV_ORIGIN_DIRECT = 4,
+	EV_ORIGIN_PRIVATE = 5,
+	EV_ORIGIN_NO_DATA = 6,
+	EV_ORIGIN_PASSTHROUGH = 7,
+	EV_ORIGIN_MASK = 7,
+};
+
+#define EV_CGROUP_BY_SHIFT 3 /* two bits */
+enum ev_cgroup_by {
+	EV_CGROUP_BY_NONE = 0,
+	EV_CGROUP_BY_BLKG = 1,
+	EV_CGROUP_BY_PAGE = 2,
+	EV_CGROUP_BY_SUBMITTER = 3,
+};
+
+#define EV_RECLAIM_SHIFT 5 /* three bits */
+enum ev_reclaim {
+	EV_RECLAIM_NONE = 0,
+	EV_RECLAIM_KSWAPD = 1,
+	EV_RECLAIM_DIRECT = 2,
+	EV_RECLAIM_PROACTIVE = 3,
+	EV_RECLAIM_TASK = 4, /* direct or proactive */
+};
+
 /* ev_block.state: what the record knows about its own life. */
 enum ev_block_state {
 	/* Its birth was seen: at START or GETRQ, or for kinds without one (the flush machinery's own
@@ -183,7 +217,7 @@ struct ev_block {
 	__u64 complete_ns;   /* last chunk */
 	__u64 sector;	     /* 512 B, disk-absolute; ~0 for passthrough and flush */
 	__u64 cgroup;	     /* cgroup v2 inode id of bi_blkg, else of the submitter; 0 = unknown */
-	__u64 ino;	     /* inode behind the first page; 0 = none (issue 3 fills it) */
+	__u64 ino;	     /* inode behind the first page; 0 = none */
 	__u32 fsdev;	     /* its s_dev, kernel encoding */
 	__u32 dev;	     /* disk, kernel encoding: major << 20 | minor */
 	__u32 part;	     /* partition, same encoding; equals dev for the whole disk */
@@ -202,7 +236,7 @@ struct ev_block {
 	__u8 state;	/* enum ev_block_state */
 	__u8 submitter; /* enum ev_submitter */
 	__u8 swap_rule; /* enum ev_swap_rule */
-	__u8 origin;	/* reserved for file attribution, 0 */
+	__u8 origin;	/* enum ev_origin | ev_cgroup_by << 3 | ev_reclaim << 5 */
 	char comm[EV_COMM_LEN];
 };
 

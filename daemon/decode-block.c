@@ -27,6 +27,10 @@ static const int32_t status_errno[] = {
 };
 
 _Static_assert((int)EV_SUBMITTER_ISSUE == (int)IOT_SUBMITTER_ISSUE, "submitter values differ");
+_Static_assert((int)EV_ORIGIN_PASSTHROUGH == (int)IOT_ORIGIN_PASSTHROUGH &&
+		       (int)EV_CGROUP_BY_SUBMITTER == (int)IOT_CGROUP_BY_SUBMITTER &&
+		       (int)EV_RECLAIM_TASK == (int)IOT_RECLAIM_TASK,
+	       "values of where a request comes from differ");
 _Static_assert(sizeof(((struct ev_block *)0)->comm) == sizeof(((struct iot_request *)0)->comm),
 	       "comm lengths differ");
 /* What bpf/block-life.bpf.h relies on when a life begins; see struct ev_block. */
@@ -119,7 +123,13 @@ static inline void copy_fields(struct decode_block *d, const struct ev_block *e,
 	r->hwq = e->hwq;
 	r->swap_rule = e->swap_rule;
 	r->swap = iot_swap_of(o->op, e->swap_rule);
-	r->origin = e->origin;
+	r->origin = e->origin & EV_ORIGIN_MASK;
+	r->cgroup_by = e->origin >> EV_CGROUP_BY_SHIFT & 3;
+	r->reclaim = e->origin >> EV_RECLAIM_SHIFT;
+	r->file_by = IOT_FILE_BY_NONE;
+	if (e->ino)
+		r->file_by = r->origin == IOT_ORIGIN_FILE ? IOT_FILE_BY_PAGE
+							  : IOT_FILE_BY_SUBMITTER;
 	r->submitter = e->submitter;
 	r->ring = 0;
 	memcpy(r->comm, e->comm, sizeof(r->comm));

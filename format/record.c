@@ -60,6 +60,61 @@ const char *iot_flag_name(unsigned int bit)
 	return bit < IOT_ARRAY_SIZE(names) ? names[bit] : NULL;
 }
 
+static const char *const origin_names[IOT_N_ORIGINS] = {
+	[IOT_ORIGIN_UNKNOWN] = "unknown",   [IOT_ORIGIN_FILE] = "file",
+	[IOT_ORIGIN_METADATA] = "metadata", [IOT_ORIGIN_SWAP] = "swap",
+	[IOT_ORIGIN_DIRECT] = "direct",	    [IOT_ORIGIN_PRIVATE] = "private",
+	[IOT_ORIGIN_NONE] = "none",	    [IOT_ORIGIN_PASSTHROUGH] = "passthrough",
+};
+
+const char *iot_origin_name(unsigned int origin)
+{
+	return name_of(origin_names, IOT_ARRAY_SIZE(origin_names), origin);
+}
+
+int iot_origin_from_name(const char *name)
+{
+	for (int i = 0; i < IOT_N_ORIGINS; i++) {
+		if (strcmp(origin_names[i], name) == 0)
+			return i;
+	}
+	return -EINVAL;
+}
+
+const char *iot_file_by_name(unsigned int file_by)
+{
+	static const char *const names[] = {
+		[IOT_FILE_BY_NONE] = "none",
+		[IOT_FILE_BY_PAGE] = "page",
+		[IOT_FILE_BY_SUBMITTER] = "submitter",
+	};
+
+	return name_of(names, IOT_ARRAY_SIZE(names), file_by);
+}
+
+const char *iot_cgroup_by_name(unsigned int cgroup_by)
+{
+	static const char *const names[] = {
+		[IOT_CGROUP_BY_NONE] = "none",
+		[IOT_CGROUP_BY_BLKG] = "blkg",
+		[IOT_CGROUP_BY_PAGE] = "page",
+		[IOT_CGROUP_BY_SUBMITTER] = "submitter",
+	};
+
+	return name_of(names, IOT_ARRAY_SIZE(names), cgroup_by);
+}
+
+const char *iot_reclaim_name(unsigned int reclaim)
+{
+	static const char *const names[] = {
+		[IOT_RECLAIM_NONE] = "none",	 [IOT_RECLAIM_KSWAPD] = "kswapd",
+		[IOT_RECLAIM_DIRECT] = "direct", [IOT_RECLAIM_PROACTIVE] = "proactive",
+		[IOT_RECLAIM_TASK] = "task",
+	};
+
+	return name_of(names, IOT_ARRAY_SIZE(names), reclaim);
+}
+
 const char *iot_seal_reason_name(unsigned int reason)
 {
 	static const char *const names[] = {

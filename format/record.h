@@ -96,6 +96,46 @@ enum iot_submitter {
 	IOT_SUBMITTER_ISSUE = 3,
 };
 
+/*
+ * What kind of thing the first page of a request belongs to. Only the first bio of a request is looked
+ * at: of a merged request, the bio that began it.
+ */
+enum iot_origin {
+	IOT_ORIGIN_UNKNOWN = 0,	 /* not looked at, not readable, or it could not be told */
+	IOT_ORIGIN_FILE = 1,	 /* page cache of a file: ino, fsdev */
+	IOT_ORIGIN_METADATA = 2, /* page cache of a block device or of a file system's own tree */
+	IOT_ORIGIN_SWAP = 3,	 /* see swap, swap_rule */
+	IOT_ORIGIN_DIRECT = 4,	 /* memory of a process: direct I/O */
+	IOT_ORIGIN_PRIVATE = 5,	 /* memory of the kernel: journal copies, buffers, bounce pages */
+	IOT_ORIGIN_NONE = 6,	 /* no data: flush, discard, ... */
+	IOT_ORIGIN_PASSTHROUGH = 7, /* a driver's command */
+	IOT_N_ORIGINS,
+};
+
+/* Where ino and fsdev come from. */
+enum iot_file_by {
+	IOT_FILE_BY_NONE = 0,
+	IOT_FILE_BY_PAGE = 1,
+	IOT_FILE_BY_SUBMITTER = 2,
+};
+
+/* Where cgroup comes from. */
+enum iot_cgroup_by {
+	IOT_CGROUP_BY_NONE = 0,
+	IOT_CGROUP_BY_BLKG = 1,	     /* the bio's blkg: who pays for the I/O */
+	IOT_CGROUP_BY_PAGE = 2,	     /* memory cgroup that the first page is charged to */
+	IOT_CGROUP_BY_SUBMITTER = 3, /* the task that submitted it */
+};
+
+/* Memory reclaim during which a request was submitted, by its submitter. */
+enum iot_reclaim {
+	IOT_RECLAIM_NONE = 0,
+	IOT_RECLAIM_KSWAPD = 1,
+	IOT_RECLAIM_DIRECT = 2,	   /* a task that was short of memory */
+	IOT_RECLAIM_PROACTIVE = 3, /* on request: memory.reclaim, a lowered limit, MADV_PAGEOUT */
+	IOT_RECLAIM_TASK = 4,	   /* 2 or 3: this kernel does not tell (no pressure accounting) */
+};
+
 /* One request. Times are CLOCK_MONOTONIC ns, 0 = null. */
 struct iot_request {
 	uint64_t id; /* 0 = unidentified */
@@ -107,7 +147,7 @@ struct iot_request {
 	uint64_t sector; /* 512 B units, disk-absolute; IOT_SECTOR_NONE = null */
 	uint64_t cgroup; /* cgroup v2 id; 0 = null */
 	uint64_t ino;	 /* 0 = null */
-	uint32_t fsdev;	 /* 0 = null */
+	uint32_t fsdev; /* 0 = null; as in /proc/self/mountinfo (btrfs: not a subvolume's st_dev) */
 	uint32_t dev;
 	uint32_t part; /* == dev: whole disk */
 	uint32_t bytes;
@@ -126,8 +166,11 @@ struct iot_request {
 	uint8_t op;		 /* enum iot_op */
 	uint8_t swap;		 /* enum iot_swap */
 	uint8_t swap_rule;	 /* 0 none, 1 flag, 2 page, 3 partition */
-	uint8_t origin;		 /* reserved, 0 = null */
+	uint8_t origin;		 /* enum iot_origin */
 	uint8_t submitter;	 /* enum iot_submitter */
+	uint8_t file_by;	 /* enum iot_file_by */
+	uint8_t cgroup_by;	 /* enum iot_cgroup_by */
+	uint8_t reclaim;	 /* enum iot_reclaim */
 	uint8_t ring;		 /* ring it was read from, for the readers' merge */
 	char comm[IOT_COMM_LEN]; /* NUL padded, not necessarily terminated */
 };
@@ -276,6 +319,12 @@ const char *iot_names_find(const struct iot_names *names, uint64_t key);
 const char *iot_op_name(unsigned int op);    /* "read", ...; never NULL */
 int iot_op_from_name(const char *name);	     /* enum iot_op or -EINVAL */
 const char *iot_flag_name(unsigned int bit); /* bit number -> "sync" or NULL */
+/* Never NULL, "unknown" for a value without a name: */
+const char *iot_origin_name(unsigned int origin);
+int iot_origin_from_name(const char *name); /* enum iot_origin or -EINVAL */
+const char *iot_file_by_name(unsigned int file_by);
+const char *iot_cgroup_by_name(unsigned int cgroup_by);
+const char *iot_reclaim_name(unsigned int reclaim);
 const char *iot_seal_reason_name(unsigned int reason);
 const char *iot_attach_name(unsigned int state);
 const char *iot_miss_name(unsigned int miss);

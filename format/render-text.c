@@ -100,12 +100,8 @@ size_t iot_render_text(char *buf, const struct iot_request *r, struct iot_render
 	from = p;
 	p = pad_to(iot_put_str(p, iot_op_name(r->op)), from, 8);
 	from = p;
-	p = iot_put_flags(p, r->flags, ',');
-	if (r->swap == IOT_SWAP_IN) {
-		if (p != from)
-			*p++ = ',';
-		p = IOT_PUT_LIT(p, "swap-in");
-	}
+	/* Swap is swap by whatever rule it was told; the operation says which way. */
+	p = iot_put_flags(p, r->swap ? r->flags | IOT_FLAG_SWAP : r->flags, ',');
 	if (p == from)
 		*p++ = '-';
 	p = pad_to(p, from, 14);

@@ -274,6 +274,13 @@ bool iot_device_latency(const struct iot_request *r, uint64_t *ret_ns)
 	return true;
 }
 
+const char *iot_known_name(const char *(*name_of)(unsigned int), uint8_t value)
+{
+	const char *name = name_of(value);
+
+	return value && strcmp(name, "unknown") != 0 ? name : NULL;
+}
+
 const char *iot_swap_name(const struct iot_request *r, uint8_t swap_out, uint8_t swap_in)
 {
 	switch (r->swap) {
@@ -406,8 +413,8 @@ static char *put_json_who(char *p, const struct iot_request *r)
 	} else {
 		p = IOT_PUT_LIT(p, "null");
 	}
-	/* No origin is recorded by this version of the format: absent, whatever the byte holds. */
-	return IOT_PUT_LIT(p, ",\"origin\":null");
+	p = IOT_PUT_LIT(p, ",\"origin\":");
+	return put_word(p, iot_known_name(iot_origin_name, r->origin));
 }
 
 static char *put_json_extra(char *p, const struct iot_request *r, const struct iot_render *ctx)
@@ -433,7 +440,13 @@ static char *put_json_extra(char *p, const struct iot_request *r, const struct i
 	p = IOT_PUT_LIT(p, ",\"realtime_ns\":");
 	p = put_quoted(p, ctx->realtime_ns);
 	p = IOT_PUT_LIT(p, ",\"capture\":");
-	return put_word(p, ctx->capture);
+	p = put_word(p, ctx->capture);
+	p = IOT_PUT_LIT(p, ",\"file_by\":");
+	p = put_word(p, iot_known_name(iot_file_by_name, r->file_by));
+	p = IOT_PUT_LIT(p, ",\"cgroup_by\":");
+	p = put_word(p, iot_known_name(iot_cgroup_by_name, r->cgroup_by));
+	p = IOT_PUT_LIT(p, ",\"reclaim\":");
+	return put_word(p, iot_known_name(iot_reclaim_name, r->reclaim));
 }
 
 size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_render *ctx)

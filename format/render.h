@@ -51,5 +51,7 @@ char *iot_put_json_string(char *p, const char *s, size_t len);
 bool iot_queue_latency(const struct iot_request *r, uint64_t *ret_ns);
 /* Device latency: complete - last issue. false = null. */
 bool iot_device_latency(const struct iot_request *r, uint64_t *ret_ns);
+/* Name of a value that says where something came from, NULL where that is not known. */
+const char *iot_known_name(const char *(*name_of)(unsigned int), uint8_t value);
 /* "none", "out", "in", or NULL where the capture could not tell. */
 const char *iot_swap_name(const struct iot_request *r, uint8_t swap_out, uint8_t swap_in);

@@ -11,7 +11,8 @@
 const char export_csv_header[] =
 	"id,dev,disk,part,op,flags,sector,bytes,bytes_done,error,swap,start_ns,insert_ns,issue_ns,"
 	"complete_ns,pid,tgid,comm,cgroup,ino,fsdev,origin,cpu,requeues,merges,segments,"
-	"issue_last_ns,issue_cpu,hwq,status,submitter,swap_rule,realtime_ns,capture\n";
+	"issue_last_ns,issue_cpu,hwq,status,submitter,swap_rule,realtime_ns,capture,"
+	"file_by,cgroup_by,reclaim\n";
 
 static char *put_text(char *p, const char *s, size_t len)
 {
@@ -45,6 +46,17 @@ static char *put_known(char *p, uint64_t v)
 static char *put_number(char *p, uint64_t v)
 {
 	p = iot_put_u64(p, v);
+	*p++ = ',';
+	return p;
+}
+
+/* Where something came from and a comma; nothing where that is not known. */
+static char *put_source(char *p, const char *(*name_of)(unsigned int), uint8_t value)
+{
+	const char *name = iot_known_name(name_of, value);
+
+	if (name)
+		p = iot_put_str(p, name);
 	*p++ = ',';
 	return p;
 }
@@ -92,8 +104,8 @@ static char *put_who(char *p, const struct iot_request *r)
 	p = put_known(p, r->ino);
 	if (r->fsdev)
 		p = iot_put_devno(p, r->fsdev);
-	/* origin: not recorded by this version of the format */
-	return iot_put_str(p, ",,");
+	*p++ = ',';
+	return put_source(p, iot_origin_name, r->origin);
 }
 
 size_t export_csv_line(char *buf, const struct iot_request *r, const struct iot_render *ctx)
@@ -128,6 +140,10 @@ size_t export_csv_line(char *buf, const struct iot_request *r, const struct iot_
 	*p++ = ',';
 	p = put_known(p, ctx->realtime_ns);
 	p = iot_put_str(p, ctx->capture);
-	*p++ = '\n';
+	*p++ = ',';
+	p = put_source(p, iot_file_by_name, r->file_by);
+	p = put_source(p, iot_cgroup_by_name, r->cgroup_by);
+	p = put_source(p, iot_reclaim_name, r->reclaim);
+	p[-1] = '\n';
 	return (size_t)(p - buf);
 }

@@ -71,6 +71,9 @@ static void print_request(const struct iot_request *r)
 	for (unsigned int i = 0; i < IOT_COMM_LEN && r->comm[i]; i++)
 		printf(r->comm[i] > ' ' && r->comm[i] < 0x7f ? "%c" : "\\x%02x",
 		       (unsigned char)r->comm[i]);
+	/* Only where there is something: the dumps of files without it stay as they are. */
+	if (r->file_by || r->cgroup_by || r->reclaim)
+		printf(" by=%u,%u reclaim=%u", r->file_by, r->cgroup_by, r->reclaim);
 	printf("\n");
 }
 

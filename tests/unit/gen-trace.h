@@ -165,6 +165,10 @@ static inline void gen_mixed(struct gen *g, struct iot_request *r)
 	};
 	memcpy(r->comm, comms[who % 5], strnlen(comms[who % 5], sizeof(r->comm)));
 	r->fsdev = r->ino ? r->dev : 0;
+	r->origin = r->ino ? IOT_ORIGIN_FILE : (uint8_t)(2 + gen_below(g, 4));
+	r->file_by = r->ino ? IOT_FILE_BY_PAGE : IOT_FILE_BY_NONE;
+	r->cgroup_by = (uint8_t)gen_below(g, 4);
+	r->reclaim = (uint8_t)(gen_below(g, 20) ? 0 : 1 + gen_below(g, 4));
 	r->bytes_done = r->bytes;
 	g->next_sector[who % 8] = r->sector + r->bytes / 512;
 	if (gen_below(g, 20) == 0)
@@ -192,6 +196,7 @@ static inline void gen_mixed(struct gen *g, struct iot_request *r)
 		r->flags |= IOT_FLAG_SWAP;
 		r->swap = IOT_SWAP_OUT;
 		r->swap_rule = 1;
+		r->origin = IOT_ORIGIN_SWAP;
 	}
 }
 
@@ -284,6 +289,9 @@ static inline const char *gen_difference(const struct iot_request *a, const stru
 	DIFFERS(swap_rule)
 	DIFFERS(origin)
 	DIFFERS(submitter)
+	DIFFERS(file_by)
+	DIFFERS(cgroup_by)
+	DIFFERS(reclaim)
 	DIFFERS(ring)
 #undef DIFFERS
 	return memcmp(a->comm, b->comm, sizeof(a->comm)) ? "comm" : NULL;

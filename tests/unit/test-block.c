@@ -197,7 +197,12 @@ static void test_selection(void **state)
 			if (mask & IOT_COLS_OP)
 				assert_true(got.op == want->op && got.flags == want->flags &&
 					    got.swap == want->swap &&
-					    got.submitter == want->submitter);
+					    got.swap_rule == want->swap_rule &&
+					    got.origin == want->origin &&
+					    got.submitter == want->submitter &&
+					    got.file_by == want->file_by &&
+					    got.cgroup_by == want->cgroup_by &&
+					    got.reclaim == want->reclaim);
 			if (mask & IOT_COLS_CONTEXT)
 				assert_true(got.pid == want->pid && got.tgid == want->tgid &&
 					    got.cgroup == want->cgroup &&

@@ -62,6 +62,8 @@ static struct ev_block sample(void)
 		.state = EV_BLOCK_SAW_START,
 		.submitter = EV_SUBMITTER_INSERT,
 		.swap_rule = EV_SWAP_FLAG,
+		.origin = EV_ORIGIN_DIRECT | EV_CGROUP_BY_PAGE << EV_CGROUP_BY_SHIFT |
+			  EV_RECLAIM_TASK << EV_RECLAIM_SHIFT,
 		.comm = "sixteen-byte-com",
 	};
 }
@@ -105,11 +107,38 @@ static void test_every_field(void **state)
 	assert_int_equal(r.swap, IOT_SWAP_OUT);
 	assert_int_equal(r.swap_rule, 1);
 	assert_int_equal(r.submitter, IOT_SUBMITTER_INSERT);
-	assert_int_equal(r.origin, 0);
+	assert_int_equal(r.origin, IOT_ORIGIN_DIRECT);
+	assert_int_equal(r.file_by, IOT_FILE_BY_SUBMITTER);
+	assert_int_equal(r.cgroup_by, IOT_CGROUP_BY_PAGE);
+	assert_int_equal(r.reclaim, IOT_RECLAIM_TASK);
 	assert_int_equal(r.ring, 0);
 	assert_memory_equal(r.comm, "sixteen-byte-com", 16);
 	assert_int_equal(decode_block_time(&e, sizeof(e)), 1005);
 	assert_int_equal(decode_block_time(&e, sizeof(e) - 8), 0);
+}
+
+/* Every value of the packed byte comes out, and none of it leaks into a neighbour. */
+static void test_origin(void **state)
+{
+	struct ev_block e = sample();
+	struct iot_request r;
+	struct ev_hdr h;
+
+	(void)state;
+	for (unsigned int o = 0; o < 256; o++) {
+		e.origin = (uint8_t)o;
+		for (unsigned int ino = 0; ino < 2; ino++) {
+			e.ino = ino;
+			assert_int_equal(decode_block_record(&decoder, &e, sizeof(e), &r, &h), 0);
+			assert_int_equal(r.origin, o % 8);
+			assert_int_equal(r.cgroup_by, o / 8 % 4);
+			assert_int_equal(r.reclaim, o / 32);
+			assert_int_equal(r.file_by, !ino ? IOT_FILE_BY_NONE
+						    : o % 8 == IOT_ORIGIN_FILE
+							    ? IOT_FILE_BY_PAGE
+							    : IOT_FILE_BY_SUBMITTER);
+		}
+	}
 }
 
 static void test_state_status_and_swap(void **state)
@@ -286,6 +315,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_every_field, setup),
+		cmocka_unit_test_setup(test_origin, setup),
 		cmocka_unit_test_setup(test_state_status_and_swap, setup),
 		cmocka_unit_test_setup(test_flags_cache, setup),
 		cmocka_unit_test_setup(test_not_a_record, setup),

@@ -40,6 +40,10 @@ static struct iot_request sample(void)
 		.op = IOT_OP_WRITE,
 		.swap = IOT_SWAP_OUT,
 		.swap_rule = 1,
+		.origin = IOT_ORIGIN_SWAP,
+		.cgroup_by = IOT_CGROUP_BY_PAGE,
+		.file_by = IOT_FILE_BY_SUBMITTER,
+		.reclaim = IOT_RECLAIM_KSWAPD,
 		.submitter = IOT_SUBMITTER_START,
 		.comm = "kswapd0",
 	};
@@ -80,22 +84,24 @@ static void test_json_exact(void **state)
 		"\"issue_ns\":\"9007199254745993\",\"complete_ns\":\"9007199255745993\","
 		"\"pid\":1234,\"tgid\":1230,\"comm\":\"kswapd0\",\"cgroup\":\"77\",\"ino\":"
 		"\"4242\","
-		"\"fsdev\":\"8:2\",\"origin\":null,\"cpu\":1,\"requeues\":0,\"merges\":2,"
+		"\"fsdev\":\"8:2\",\"origin\":\"swap\",\"cpu\":1,\"requeues\":0,\"merges\":2,"
 		"\"segments\":1,\"issue_last_ns\":\"9007199254745993\",\"issue_cpu\":3,\"hwq\":5,"
 		"\"status\":0,\"submitter\":\"start\",\"swap_rule\":\"flag\","
 		"\"realtime_ns\":\"1795955696789000000\","
-		"\"capture\":\"000102030405060708090a0b0c0d0e0f\"}");
+		"\"capture\":\"000102030405060708090a0b0c0d0e0f\","
+		"\"file_by\":\"submitter\",\"cgroup_by\":\"page\",\"reclaim\":\"kswapd\"}");
 }
 
 /* What is not known is null, in each of the fields that can be unknown. */
 static void test_json_nulls(void **state)
 {
 	static const char *const nullable[] = {
-		"id",	 "disk",      "part",	   "sector",	    "error",
-		"swap",	 "start_ns",  "insert_ns", "issue_ns",	    "complete_ns",
-		"pid",	 "tgid",      "comm",	   "cgroup",	    "ino",
-		"fsdev", "origin",    "cpu",	   "issue_last_ns", "issue_cpu",
-		"hwq",	 "submitter", "swap_rule", "realtime_ns",   "capture",
+		"id",	   "disk",	"part",	     "sector",	      "error",
+		"swap",	   "start_ns",	"insert_ns", "issue_ns",      "complete_ns",
+		"pid",	   "tgid",	"comm",	     "cgroup",	      "ino",
+		"fsdev",   "origin",	"cpu",	     "issue_last_ns", "issue_cpu",
+		"hwq",	   "submitter", "swap_rule", "realtime_ns",   "capture",
+		"file_by", "cgroup_by", "reclaim",
 	};
 	const struct iot_request r = {
 		.sector = IOT_SECTOR_NONE, .hwq = IOT_HWQ_NONE, .status = 17, .op = IOT_OP_READ};
@@ -129,6 +135,42 @@ static void test_swap_known_only_where_detectable(void **state)
 			    "none");
 	r.swap = IOT_SWAP_IN;
 	assert_string_equal(iot_swap_name(&r, IOT_ABILITY_EXACT, IOT_ABILITY_PAGE), "in");
+}
+
+/* Words for all that is on disk; a value from a later version is null, not a wrong word. */
+static void test_sources(void **state)
+{
+	static const struct {
+		const char *(*name)(unsigned int);
+		const char *words;
+	} of[] = {
+		{iot_origin_name, "file metadata swap direct private none passthrough"},
+		{iot_file_by_name, "page submitter"},
+		{iot_cgroup_by_name, "blkg page submitter"},
+		{iot_reclaim_name, "kswapd direct proactive task"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(of); i++) {
+		char got[128] = "";
+		unsigned int v;
+
+		for (v = 1; v < 256; v++) {
+			const char *name = iot_known_name(of[i].name, (uint8_t)v);
+
+			if (!name)
+				break;
+			snprintf(got + strlen(got), sizeof(got) - strlen(got), "%s%s",
+				 v > 1 ? " " : "", name);
+		}
+		assert_string_equal(got, of[i].words);
+		assert_null(iot_known_name(of[i].name, 0));
+		assert_null(iot_known_name(of[i].name, 255));
+		assert_string_equal(of[i].name(255), "unknown");
+	}
+	for (int o = 0; o < IOT_N_ORIGINS; o++)
+		assert_int_equal(iot_origin_from_name(iot_origin_name((unsigned int)o)), o);
+	assert_int_equal(iot_origin_from_name("swp"), -EINVAL);
 }
 
 static void expect_json_string(const char *bytes, size_t len, const char *want)
@@ -287,7 +329,7 @@ static void test_text(void **state)
 	assert_non_null(strstr(line, " EIO "));
 	assert_non_null(strstr(line, " q=- "));
 	assert_non_null(strstr(line, " nvme0n1 "));
-	assert_non_null(strstr(line, " swap-in "));
+	assert_non_null(strstr(line, " swap "));
 	assert_non_null(strstr(line, "e?[2Jvil??[1234]"));
 	assert_int_equal(strncmp(line, "- ", 2), 0);
 	assert_null(strchr(line, '\033'));
@@ -327,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_json_exact),
 		cmocka_unit_test(test_json_nulls),
 		cmocka_unit_test(test_swap_known_only_where_detectable),
+		cmocka_unit_test(test_sources),
 		cmocka_unit_test(test_json_strings),
 		cmocka_unit_test(test_json_any_bytes),
 		cmocka_unit_test(test_largest_line),
