@@ -31,6 +31,8 @@ static int op_status(void *userdata, struct json_object **ret, char **message)
 	int r;
 
 	(void)message;
+	manager_swaps_look(m);
+	in.swaps = m->swaps_error == 0 ? &m->swaps : NULL;
 	memcpy(in.host, m->host, sizeof(in.host));
 	memcpy(in.kernel, m->kernel, sizeof(in.kernel));
 	memcpy(in.capture_id, m->capture_id, sizeof(in.capture_id));
@@ -48,6 +50,9 @@ static int op_status(void *userdata, struct json_object **ret, char **message)
 			streams[i].ring_size_bytes = probes_ring(s->probes, 0)->size;
 		streams[i].memory_known = probes_memory(s->probes, &streams[i].memory) == 0;
 		streams[i].swap_out = k->swap_out;
+		streams[i].swap_out_per_s = rate_per_s(&s->swap_out);
+		streams[i].swap_in_per_s = rate_per_s(&s->swap_in);
+		streams[i].swap_dropped = m->config->block.swap == IOT_DROP_SWAP;
 		streams[i].swap_in = k->swap_in;
 	}
 	r = status_render(&in, &status);
@@ -91,6 +96,24 @@ static bool bpf_stats_enabled(void)
 	return f && fgetc(f) == '1';
 }
 
+/* What this kernel can tell as swap, and which areas make requests at all. */
+static int add_swap(struct manager *m, struct json_object *o)
+{
+	const struct probes_kernel *k = probes_kernel(m->streams[0].probes);
+	struct json_object *swap = NULL;
+	int r;
+
+	manager_swaps_look(m);
+	r = status_render_swap(k->swap_out, k->swap_in, m->swaps_error == 0 ? &m->swaps : NULL,
+			       &swap);
+	if (r < 0)
+		return r;
+	if (json_object_object_add(o, "swap", swap) == 0)
+		return 0;
+	json_object_put(swap);
+	return -ENOMEM;
+}
+
 static int op_probes(void *userdata, struct json_object **ret, char **message)
 {
 	struct manager *m = userdata;
@@ -110,8 +133,12 @@ static int op_probes(void *userdata, struct json_object **ret, char **message)
 			r = status_render_probes(iot_stream_name(s->id), table, n, stats, n_stats,
 						 bpf_stats_enabled(), list);
 	}
-	if (r == 0 && json_object_object_add(o, "probes", list) < 0)
+	if (r == 0 && json_object_object_add(o, "probes", list) == 0) {
+		list = NULL;
+		r = add_swap(m, o);
+	} else if (r == 0) {
 		r = -ENOMEM;
+	}
 	if (r < 0) {
 		json_object_put(list);
 		json_object_put(o);

@@ -16,6 +16,7 @@
 #include "daemon/notify.h"
 #include "daemon/rate.h"
 #include "daemon/status.h"
+#include "daemon/swaps.h"
 #include "daemon/worker.h"
 
 #define MANAGER_MAX_STREAMS 2  /* block, packet */
@@ -27,6 +28,7 @@ struct manager_stream {
 	struct worker *worker;
 	sd_event_source *attention;
 	struct rate rate;
+	struct rate swap_out, swap_in; /* bytes */
 	/* As of the last look, to log what changed. */
 	struct worker_status last;
 	uint64_t progress_ns; /* when progress last moved */
@@ -71,6 +73,11 @@ struct manager {
 	int store_error;
 	struct log_limit store_limit;
 
+	int swaps_fd; /* polled, never read; -EBADF = none */
+	sd_event_source *swaps_source;
+	struct swaps swaps; /* as of the last look */
+	int swaps_error;    /* of the last look */
+
 	char host[65];
 	char kernel[65];
 	char capture_id[33];
@@ -94,6 +101,12 @@ void manager_watch_stop(struct manager *m);
 void manager_look(struct manager *m, struct manager_stream *s, uint64_t now_ns);
 void manager_status_line(struct manager *m, char *buf, size_t size);
 void manager_retain(struct manager *m);
+
+/* manager-swaps.c */
+int manager_swaps_start(struct manager *m) IOT_MUST_CHECK;
+void manager_swaps_stop(struct manager *m);
+/* Reads the areas again and logs what changed. */
+void manager_swaps_look(struct manager *m);
 
 /* manager-control.c */
 extern const struct control_ops manager_control_ops;

@@ -227,6 +227,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 		/* What the kernel side observed whole: written, waiting in the ring, or lost. */
 		rate_add(&s->rate, now_ns,
 			 s->last.emitted + s->last.lost_filed + s->last.lost_unattributed);
+		rate_add(&s->swap_out, now_ns, s->last.swap_out_bytes);
+		rate_add(&s->swap_in, now_ns, s->last.swap_in_bytes);
 	}
 	if (!m->stopping) {
 		rescan_devices(m);

@@ -218,6 +218,7 @@ int manager_new(const struct manager_options *opts, struct manager **ret, struct
 		return iot_error_set(err, -ENOMEM, "out of memory");
 	m->args = opts->args;
 	m->store = opts->store;
+	m->swaps_fd = -EBADF;
 	m->store_limit = (struct log_limit){.interval_ns = 60000000000ULL, .burst = 1};
 	m->filter_limit = m->store_limit;
 	m->streams[0] = (struct manager_stream){
@@ -293,7 +294,9 @@ int manager_start(struct manager *m, struct iot_error *err)
 			return r;
 	}
 	manager_check_swap(m);
-	r = manager_watch_start(m);
+	r = manager_swaps_start(m);
+	if (r >= 0)
+		r = manager_watch_start(m);
 	if (r >= 0 && m->args->duration_ns)
 		r = sd_event_add_time_relative(m->event, &m->duration, CLOCK_MONOTONIC,
 					       m->args->duration_ns / 1000, 0, on_duration, m);
@@ -326,6 +329,7 @@ struct manager *manager_free(struct manager *m)
 	m->jobs = jobs_free(m->jobs);
 	m->control = control_close(m->control);
 	manager_watch_stop(m);
+	manager_swaps_stop(m);
 	sd_event_source_disable_unref(m->duration);
 	sd_event_source_disable_unref(m->extend);
 	for (size_t i = 0; i < m->n_streams; i++) {

@@ -159,6 +159,13 @@ static int fill_losses(struct rotation *r, struct iot_footer *f)
 		memcpy(f->losses + r->n_ledger, r->books->losses,
 		       r->books->n_losses * sizeof(*f->losses));
 	f->n_losses = n;
+	r->swap_out_lost_bytes = r->swap_in_lost_bytes = 0;
+	for (size_t i = 0; i < n; i++) {
+		if (f->losses[i].swap == IOT_SWAP_OUT)
+			r->swap_out_lost_bytes += f->losses[i].bytes;
+		else if (f->losses[i].swap == IOT_SWAP_IN)
+			r->swap_in_lost_bytes += f->losses[i].bytes;
+	}
 	return 0;
 }
 

@@ -65,6 +65,7 @@ struct rotation {
 	enum iot_seal_reason reason;
 	/* end, out */
 	uint64_t unbalanced;
+	uint64_t swap_out_lost_bytes, swap_in_lost_bytes; /* in the ledger */
 	int seal_error; /* the file stays .open and is recovered at the next start */
 };
 

@@ -6,6 +6,7 @@
  * in the builder; the end checks once. So no field can be left out silently.
  */
 #include "daemon/status.h"
+#include "format/render.h"
 
 struct builder {
 	bool failed;
@@ -178,7 +179,66 @@ static struct json_object *render_swap(struct builder *b, const struct status_st
 	put_str(b, o, "in", status_ability_name(s->swap_in));
 	put_count(b, o, "out_bytes", s->swap_out ? s->worker.swap_out_bytes : IOT_COUNT_UNKNOWN);
 	put_count(b, o, "in_bytes", s->swap_in ? s->worker.swap_in_bytes : IOT_COUNT_UNKNOWN);
+	put_count(b, o, "out_lost_bytes",
+		  s->swap_out ? s->worker.swap_out_lost_bytes : IOT_COUNT_UNKNOWN);
+	put_count(b, o, "in_lost_bytes",
+		  s->swap_in ? s->worker.swap_in_lost_bytes : IOT_COUNT_UNKNOWN);
+	put_count(b, o, "out_bytes_per_s", s->swap_out ? s->swap_out_per_s : IOT_COUNT_UNKNOWN);
+	put_count(b, o, "in_bytes_per_s", s->swap_in ? s->swap_in_per_s : IOT_COUNT_UNKNOWN);
+	put_bool(b, o, "dropped", s->swap_dropped);
 	return o;
+}
+
+static struct json_object *render_area(struct builder *b, const struct swaps_area *a)
+{
+	struct json_object *o = new_object(b);
+	char number[32], path[2 * sizeof(a->path)];
+
+	snprintf(number, sizeof(number), "%u:%u", IOT_DEV_MAJOR(a->dev), IOT_DEV_MINOR(a->dev));
+	*iot_put_utf8(path, a->path, strlen(a->path)) = '\0';
+	put_str(b, o, "path", path);
+	put_str(b, o, "type", a->file ? "file" : "partition");
+	put_str(b, o, "dev", a->dev ? number : NULL);
+	put_str(b, o, "disk", a->disk[0] ? a->disk : NULL);
+	put_count(b, o, "size_bytes", a->size_bytes);
+	put_count(b, o, "used_bytes", a->used_bytes);
+	put(b, o, "priority", json_object_new_int(a->priority));
+	put_str(b, o, "coverage", swaps_coverage_name(a->coverage));
+	put_str(b, o, "why", a->why[0] ? a->why : NULL);
+	return o;
+}
+
+static void put_areas(struct builder *b, struct json_object *o, const char *key,
+		      const struct swaps *areas)
+{
+	struct json_object *list;
+
+	if (!areas) {
+		put_null(b, o, key);
+		return;
+	}
+	list = json_object_new_array();
+	for (size_t i = 0; list && i < areas->n; i++) {
+		struct json_object *area = render_area(b, &areas->items[i]);
+
+		if (json_object_array_add(list, area) < 0) {
+			b->failed = true;
+			json_object_put(area);
+		}
+	}
+	put(b, o, key, list);
+}
+
+int status_render_swap(uint8_t swap_out, uint8_t swap_in, const struct swaps *areas,
+		       struct json_object **ret)
+{
+	struct builder b = {0};
+	struct json_object *o = new_object(&b);
+
+	put_str(&b, o, "out", status_ability_name(swap_out));
+	put_str(&b, o, "in", status_ability_name(swap_in));
+	put_areas(&b, o, "areas", areas);
+	return build_done(&b, o, ret);
 }
 
 static struct json_object *render_stream(struct builder *b, const struct status_stream *s,
@@ -264,6 +324,7 @@ int status_render(const struct status_input *in, struct json_object **ret)
 		}
 	}
 	put(&b, o, "streams", streams);
+	put_areas(&b, o, "swap_areas", in->swaps);
 	put(&b, o, "store", render_store(&b, in));
 	put(&b, o, "config", render_config(&b, in));
 	return build_done(&b, o, ret);

@@ -12,6 +12,7 @@
 #include "daemon/decode-block.h"
 #include "daemon/probes.h"
 #include "daemon/store.h"
+#include "daemon/swaps.h"
 #include "daemon/worker.h"
 
 enum status_state {
@@ -31,6 +32,9 @@ struct status_stream {
 	struct probes_memory memory;
 	uint8_t swap_out; /* enum iot_swap_ability */
 	uint8_t swap_in;
+	bool swap_dropped;	 /* streams.block.swap: drop */
+	uint64_t swap_out_per_s; /* bytes of records, lately */
+	uint64_t swap_in_per_s;
 };
 
 struct status_input {
@@ -49,7 +53,8 @@ struct status_input {
 	struct store_usage usage;
 	int store_error; /* of the last retention, 0 = none */
 	const char *config_source;
-	const char *restart_keys; /* changed keys that wait for a new start; "" = none */
+	const struct swaps *swaps; /* the active areas; NULL = not known */
+	const char *restart_keys;  /* changed keys that wait for a new start; "" = none */
 };
 
 enum status_state status_state(const struct status_input *in);
@@ -66,5 +71,9 @@ int status_render_in_flight(struct decode_block *d, struct ev_block *events, siz
 int status_render_probes(const char *stream, const struct iot_probe *table, size_t n,
 			 const struct probes_run_stats *stats, size_t n_stats, bool stats_known,
 			 struct json_object *list) IOT_MUST_CHECK;
+
+/* What of swap is told: abilities of this kernel, and the active areas; NULL = not known. */
+int status_render_swap(uint8_t swap_out, uint8_t swap_in, const struct swaps *areas,
+		       struct json_object **ret) IOT_MUST_CHECK;
 
 const char *status_ability_name(unsigned int ability);

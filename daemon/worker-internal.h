@@ -73,6 +73,8 @@ struct worker {
 	uint64_t segments_sealed;
 	uint64_t sealed_bytes; /* files closed so far */
 	uint64_t sealed_records;
+	uint64_t swap_out_lost_bytes; /* in the ledgers of closed epochs */
+	uint64_t swap_in_lost_bytes;
 	uint64_t progress;
 	int last_error;
 	char last_name[128]; /* of the segment sealed last */

@@ -169,6 +169,8 @@ static void sealed(struct worker *w)
 	w->sealed.unattributed += w->closing.unattributed;
 	w->sealed.identity_full += w->closing.identity_full;
 	w->closing = (struct epoch_totals){};
+	w->swap_out_lost_bytes += t->swap_out_lost_bytes;
+	w->swap_in_lost_bytes += t->swap_in_lost_bytes;
 	if (t->unbalanced)
 		w->unbalanced++;
 	/* -EEXIST is about the file that has the final name already. */

@@ -130,6 +130,8 @@ void worker_status_update(struct worker *w)
 		.ring_high_bytes = w->drain.ring_high_bytes,
 		.swap_out_bytes = w->drain.swap_out_bytes,
 		.swap_in_bytes = w->drain.swap_in_bytes,
+		.swap_out_lost_bytes = w->swap_out_lost_bytes,
+		.swap_in_lost_bytes = w->swap_in_lost_bytes,
 		.progress = w->progress,
 		.last_record_ns = w->drain.last_record_ns,
 		.last_error = w->last_error,

@@ -49,7 +49,8 @@ struct worker_status {
 	uint64_t books_unbalanced; /* sealed epochs whose books did not balance: must stay 0 */
 	uint64_t ring_used_bytes;  /* now, all rings */
 	uint64_t ring_high_bytes;  /* most seen in one ring */
-	uint64_t swap_out_bytes, swap_in_bytes;
+	uint64_t swap_out_bytes, swap_in_bytes;		  /* of records */
+	uint64_t swap_out_lost_bytes, swap_in_lost_bytes; /* as filed in sealed segments */
 	uint64_t progress;	 /* grows while the worker is alive: for the watchdog */
 	uint64_t last_record_ns; /* complete_ns of the newest record written */
 	int last_error;	  /* negative errno of the last failed write, 0 = none since success */

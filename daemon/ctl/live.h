@@ -23,6 +23,9 @@ const char *live_count(struct json_object *o, const char *key, char buf[CTL_HUMA
 const char *live_size(struct json_object *o, const char *key, char buf[CTL_HUMAN_MAX]);
 const char *live_duration(struct json_object *o, const char *key, char buf[CTL_HUMAN_MAX]);
 
+/* live-swap.c: one or two lines for each of the daemon's swap areas, the first behind the label. */
+void live_print_swap_areas(struct json_object *areas, const char *label, bool color);
+
 /* Verbs without operands: CTL_USAGE if there are any. */
 int live_no_operands(int argc, char **argv) IOT_MUST_CHECK;
 /* One object a line, as `cat --json`. */

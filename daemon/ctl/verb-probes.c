@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * verb-probes.c - each probe: attached or why not, whether the kernel counts the runs it skips, and
- * what a run costs (known while kernel.bpf_stats_enabled is set).
+ * what a run costs (known while kernel.bpf_stats_enabled is set). As text also what can be told as swap,
+ * and what cannot: the kernel's abilities, the active areas, and what no kernel shows.
  */
 #include "daemon/ctl/live.h"
 
@@ -53,6 +54,18 @@ static int print_table(struct json_object *list, bool color)
 	return CTL_OK;
 }
 
+static void print_swap(struct json_object *swap, bool color)
+{
+	const char *out = live_str(swap, "out"), *in = live_str(swap, "in");
+
+	printf("\nSwap told on this kernel: out %s, in %s\n", out ? out : "unknown",
+	       in ? in : "unknown");
+	live_print_swap_areas(live_object(swap, "areas"), "Swap areas", color);
+	puts("No requests, so not in any record: swap on zram and other devices made of bios,\n"
+	     "and on network file systems. Not told as swap: hibernation images. A request\n"
+	     "merged of several speaks by its first page. See SWAP in iotracectl(1).");
+}
+
 int verb_probes(struct ctl *c, int argc, char **argv)
 {
 	struct json_object *reply, *list;
@@ -69,6 +82,7 @@ int verb_probes(struct ctl *c, int argc, char **argv)
 	} else {
 		ctl_pager_open(c);
 		r = print_table(list, ctl_color_enabled(c));
+		print_swap(live_object(reply, "swap"), ctl_color_enabled(c));
 	}
 	json_object_put(reply);
 	return r;

@@ -87,15 +87,35 @@ static void print_ring(struct json_object *s)
 	       live_size(memory, "maps_bytes", a), live_size(memory, "rings_bytes", b));
 }
 
-static void print_swap_side(struct json_object *swap, const char *side, const char *bytes_key)
+/* "out 1.5GiB (exact), 3.0MiB/s", and what of it was lost. */
+static void print_swap_side(struct json_object *swap, const char *side)
 {
 	const char *ability = live_str(swap, side);
-	char a[CTL_HUMAN_MAX];
+	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX], key[32];
+	uint64_t lost = 0;
 
-	if (!ability || strcmp(ability, "unavailable") == 0)
+	if (!ability || strcmp(ability, "unavailable") == 0) {
 		printf("%s cannot be told on this kernel", side);
-	else
-		printf("%s %s (%s)", side, live_size(swap, bytes_key, a), ability);
+		return;
+	}
+	snprintf(key, sizeof(key), "%s_bytes", side);
+	printf("%s %s (%s)", side, live_size(swap, key, a), ability);
+	snprintf(key, sizeof(key), "%s_bytes_per_s", side);
+	printf(" at %s/s", live_size(swap, key, b));
+	snprintf(key, sizeof(key), "%s_lost_bytes", side);
+	if (live_u64(swap, key, &lost) && lost > 0)
+		printf(" and %s lost", ctl_human_size(lost, a));
+}
+
+static void print_swap(struct json_object *swap)
+{
+	printf(LABEL, "Swap");
+	print_swap_side(swap, "out");
+	fputs(", ", stdout);
+	print_swap_side(swap, "in");
+	if (json_object_get_boolean(live_object(swap, "dropped")))
+		fputs("; not recorded (streams.block.swap: drop)", stdout);
+	putchar('\n');
 }
 
 static void print_stream(struct json_object *s, bool color)
@@ -113,11 +133,7 @@ static void print_stream(struct json_object *s, bool color)
 	print_records(s);
 	print_lost(s, color);
 	print_ring(s);
-	printf(LABEL, "Swap");
-	print_swap_side(live_object(s, "swap"), "out", "out_bytes");
-	fputs(", ", stdout);
-	print_swap_side(live_object(s, "swap"), "in", "in_bytes");
-	putchar('\n');
+	print_swap(live_object(s, "swap"));
 	if (live_u64(s, "identity_full", &full) && full > 0)
 		printf(LABEL "%s observations had no room in the in-flight map\n", "Identity",
 		       ctl_human_count(full, a));
@@ -181,6 +197,7 @@ static void print_head(struct json_object *st, bool color)
 	if (error)
 		printf(LABEL "%s%s%s\n", "Error", ctl_style_on(color, CTL_STYLE_BAD), error,
 		       ctl_style_off(color));
+	live_print_swap_areas(live_object(st, "swap_areas"), " Swap areas", color);
 }
 
 int verb_status(struct ctl *c, int argc, char **argv)

@@ -60,6 +60,7 @@ static struct status_stream block_stream(void)
 				.missed = IOT_COUNT_UNKNOWN,
 				.swap_out_bytes = 0,
 				.swap_in_bytes = 8192,
+				.swap_in_lost_bytes = 4096,
 				.verdict = "lost",
 			},
 		.events_per_s = 12,
@@ -67,6 +68,8 @@ static struct status_stream block_stream(void)
 		.ring_size_bytes = 65536,
 		.swap_out = IOT_ABILITY_UNAVAILABLE,
 		.swap_in = IOT_ABILITY_PAGE,
+		.swap_out_per_s = 1,
+		.swap_in_per_s = 77,
 	};
 
 	return s;
@@ -120,6 +123,8 @@ static void test_fields(void **state)
 	assert_number(o, "/streams/0/ring/size_bytes", 65536);
 	assert_text(o, "/streams/0/swap/in", "page");
 	assert_number(o, "/streams/0/swap/in_bytes", 8192);
+	assert_number(o, "/streams/0/swap/in_lost_bytes", 4096);
+	assert_number(o, "/streams/0/swap/in_bytes_per_s", 77);
 	assert_text(o, "/store/path", "/s");
 	json_object_put(o);
 }
@@ -145,6 +150,9 @@ static void test_not_known_is_null(void **state)
 	/* Nobody measured how much was swapped out. */
 	assert_text(o, "/streams/0/swap/out", "unavailable");
 	assert_unknown(o, "/streams/0/swap/out_bytes");
+	assert_unknown(o, "/streams/0/swap/out_lost_bytes");
+	assert_unknown(o, "/streams/0/swap/out_bytes_per_s");
+	assert_unknown(o, "/swap_areas");
 	json_object_put(o);
 }
 
@@ -337,10 +345,60 @@ static void test_in_flight_is_bounded(void **state)
 	free(e);
 }
 
+static void test_swap_areas(void **state)
+{
+	struct swaps_area items[] = {
+		{.path = "/dev/sda2",
+		 .size_bytes = 1 << 20,
+		 .used_bytes = 4096,
+		 .priority = -2,
+		 .dev = IOT_DEV(8, 2),
+		 .disk = "sda2",
+		 .coverage = SWAPS_EXACT},
+		{.path = "/a\xff", .file = true, .coverage = SWAPS_INVISIBLE, .why = "nfs: no"},
+	};
+	struct swaps areas = {items, 2};
+	struct status_stream s = block_stream();
+	struct status_input in = input(&s);
+	struct json_object *o = NULL;
+
+	(void)state;
+	in.swaps = &areas;
+	assert_int_equal(status_render(&in, &o), 0);
+	assert_text(o, "/swap_areas/0/path", "/dev/sda2");
+	assert_text(o, "/swap_areas/0/type", "partition");
+	assert_text(o, "/swap_areas/0/dev", "8:2");
+	assert_text(o, "/swap_areas/0/disk", "sda2");
+	assert_text(o, "/swap_areas/0/coverage", "exact");
+	assert_unknown(o, "/swap_areas/0/why");
+	assert_number(o, "/swap_areas/0/used_bytes", 4096);
+	assert_int_equal(json_object_get_int(at(o, "/swap_areas/0/priority")), -2);
+	/* Valid UTF-8 whatever the path is. */
+	assert_text(o, "/swap_areas/1/path", "/a\xc3\xbf");
+	assert_text(o, "/swap_areas/1/type", "file");
+	assert_unknown(o, "/swap_areas/1/dev");
+	assert_unknown(o, "/swap_areas/1/disk");
+	assert_text(o, "/swap_areas/1/coverage", "invisible");
+	assert_text(o, "/swap_areas/1/why", "nfs: no");
+	json_object_put(o);
+
+	areas.n = 0;
+	assert_int_equal(status_render_swap(IOT_ABILITY_EXACT, IOT_ABILITY_UNAVAILABLE, &areas, &o),
+			 0);
+	assert_text(o, "/out", "exact");
+	assert_text(o, "/in", "unavailable");
+	assert_int_equal(json_object_array_length(at(o, "/areas")), 0);
+	json_object_put(o);
+	assert_int_equal(status_render_swap(0, 0, NULL, &o), 0);
+	assert_unknown(o, "/areas");
+	json_object_put(o);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_swap_areas),
 		cmocka_unit_test(test_not_known_is_null),
 		cmocka_unit_test(test_known),
 		cmocka_unit_test(test_state),
