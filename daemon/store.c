@@ -92,6 +92,19 @@ static int take_lock(struct store *s, struct iot_error *err)
 			     s->path);
 }
 
+/*
+ * For readers: of the unsealed files beside a held lock, those of this capture are being recorded, others
+ * were left behind. Who finds nothing takes all for left behind, so a full disk is no error here.
+ */
+static void write_capture(const struct store *s)
+{
+	char line[sizeof(s->capture_hex) + 1];
+	int n = snprintf(line, sizeof(line), "%s\n", s->capture_hex);
+
+	if (ftruncate(s->lock_fd, 0) == 0)
+		(void)!pwrite(s->lock_fd, line, (size_t)n, 0);
+}
+
 /* Tries the very operation that publishing will need. */
 static int check_rename(struct store *s, struct iot_error *err)
 {
@@ -140,8 +153,10 @@ int store_open(const char *dir, const uint8_t capture_id[16], struct store **ret
 		s->dirfd = r;
 		r = take_lock(s, err);
 	}
-	if (r >= 0)
+	if (r >= 0) {
+		write_capture(s);
 		r = check_rename(s, err);
+	}
 	if (r < 0) {
 		store_close(s);
 		return r;

@@ -5,7 +5,7 @@
  * `<stream>-<capture>-<seq>.open` while written; sealed: fdatasync, rename (no-replace) to `.iot`,
  * fsync of the directory. Nothing changes a sealed file. One process at a time: fcntl lock on
  * `lock` in the directory (flock would be shared by inherited descriptors; fcntl dies with the
- * process). Retention deletes oldest sealed segments by (mtime of seal, capture, seq).
+ * process), which holds the id of the capture in 32 hex digits and a newline. Retention deletes oldest sealed segments by (mtime of seal, capture, seq).
  */
 #pragma once
 

@@ -82,7 +82,15 @@ const char *ctl_naming_set(struct ctl_naming *n, struct iot_segment *s,
 
 /* ---- unsealed.c ---- */
 
-/* A *.open file in the state directory of a daemon that is running. */
+enum ctl_writer {
+	CTL_WRITER_NONE = 0,  /* none, or one of another capture */
+	CTL_WRITER_MAYBE = 1, /* one that does not say what it writes */
+	CTL_WRITER_THIS = 2,
+};
+/* Does a process own the state directory that s lies in, and record the capture of s (daemon/store.c)?
+ * *ret_pid (may be NULL): which; 0 if it is one of another PID namespace. */
+enum ctl_writer ctl_segment_writer(const struct iot_segment *s, pid_t *ret_pid);
+/* A *.open file that a running daemon is writing. */
 bool ctl_being_recorded(const struct iot_segment *s);
 /* Segments without a footer: what they lost is not filed yet. */
 size_t ctl_n_unsealed(const struct iot_scan *scan);
@@ -139,7 +147,8 @@ int ctl_output_result(int r, const char *name);
 /* ---- table.c ---- */
 
 struct ctl_table;
-/* columns: "NAME" left, ">NAME" right aligned; NULL-terminated. NULL if out of memory. */
+/* columns: "NAME" left, ">NAME" right aligned, "~" before it: left out on a terminal without room for
+ * it; NULL-terminated. NULL if out of memory. */
 struct ctl_table *ctl_table_new(const char *const *columns);
 struct ctl_table *ctl_table_free(struct ctl_table *t);
 /* Cells fill row by row. An allocation failure is remembered and reported by the print. */

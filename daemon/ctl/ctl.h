@@ -76,6 +76,8 @@ bool ctl_color_enabled(const struct ctl *c);
 /* Starts the pager on a terminal; stdout is the pager's input afterwards. */
 void ctl_pager_open(const struct ctl *c);
 void ctl_pager_close(void);
+/* Columns of the terminal ($COLUMNS, or that of stdout, also behind the pager); 0: none. */
+size_t ctl_columns(void);
 
 /* client.c: one call on the control socket. 0 and *ret_parameters (caller puts), or a CTL_* exit
  * code with the message printed already. */

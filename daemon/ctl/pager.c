@@ -8,11 +8,29 @@
  */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 #include "daemon/ctl/ctl-util.h"
 
 static pid_t pager_pid;
+static size_t terminal_columns; /* kept when the pager takes the terminal */
+
+size_t ctl_columns(void)
+{
+	const char *columns = getenv("COLUMNS");
+	struct winsize size;
+	uint64_t n;
+
+	if (columns && iot_parse_u64(columns, &n) == 0 && n > 0 && n < 10000)
+		return (size_t)n;
+	if (!pager_pid)
+		terminal_columns = isatty(STDOUT_FILENO) &&
+						   ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0
+					   ? size.ws_col
+					   : 0;
+	return terminal_columns;
+}
 
 bool ctl_color_enabled(const struct ctl *c)
 {
@@ -52,6 +70,7 @@ void ctl_pager_open(const struct ctl *c)
 		pager = "if command -v less >/dev/null; then exec less; else exec cat; fi";
 	if (!*pager || strcmp(pager, "cat") == 0)
 		return;
+	(void)ctl_columns();
 	fflush(stdout);
 	/* Without a pager the output is still right: failures here are not reported. */
 	if (pipe2(fds, O_CLOEXEC) < 0)

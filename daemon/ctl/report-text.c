@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * report-text.c - the report on a terminal: what is proved first, then two tables, then one
- * histogram per device and operation.
+ * report-text.c - the report on a terminal: what is proved first, then tables, then one histogram
+ * per device and operation. Tables are cut by subject, so that each fits 80 columns.
  *
  * TOTAL = REQUESTS (recorded) + LOST (ledger), so that the books can be checked by eye. Where swap
  * was seen, an operation has a line with it, one per direction, and one without it.
  */
 #include "daemon/ctl/report-view.h"
 
-#define BAR_WIDTH 40U
+#define BAR_WIDTH 34U /* a row has 80 columns */
+#define HIST_ROWS 12U
+#define HIST_SHOWN 8U
 
 /* What one line of the tables is about. */
 struct line {
@@ -72,23 +74,34 @@ static void count_line(struct ctl_table *t, const struct line *l)
 	ctl_table_cell(t, "%s", ctl_human_count(c->requests, buf));
 	ctl_table_cell(t, "%s", lost);
 	ctl_table_cell(t, "%s", l->op ? ctl_human_count(c->requests + l->op->lost, buf) : "-");
-	ctl_table_cell(t, "%s", ctl_human_size(c->bytes, buf));
-	ctl_table_cell(t, "%s",
-		       l->op && (l->op->lost || l->losses_final)
-			       ? ctl_human_size(l->op->lost_bytes, buf)
-		       : *lost == '?' ? "?"
-				      : "-");
-	if (l->seconds > 0) {
+	if (l->seconds > 0)
 		ctl_table_cell(t, "%.1f", (double)c->requests / l->seconds);
+	else
+		ctl_table_cell(t, "-");
+	ctl_table_cell(t, "%s", ctl_human_count(c->errors, buf));
+	ctl_table_cell(t, "%s", ctl_human_count(c->requeues, buf));
+}
+
+static void bytes_line(struct ctl_table *t, const struct line *l)
+{
+	const struct report_cell *c = l->cell;
+	char buf[CTL_HUMAN_MAX];
+
+	ctl_table_cell(t, "%s", l->device);
+	ctl_table_cell(t, "%s", l->what);
+	ctl_table_cell(t, "%s", ctl_human_size(c->bytes, buf));
+	if (!l->op)
+		ctl_table_cell(t, "-");
+	else if (!l->op->lost && !l->losses_final)
+		ctl_table_cell(t, "?");
+	else
+		ctl_table_cell(t, "%s", ctl_human_size(l->op->lost_bytes, buf));
+	if (l->seconds > 0)
 		ctl_table_cell(t, "%s/s",
 			       ctl_human_size((uint64_t)((double)c->bytes / l->seconds), buf));
-	} else {
+	else
 		ctl_table_cell(t, "-");
-		ctl_table_cell(t, "-");
-	}
 	ctl_table_cell(t, "%s", ctl_human_count(c->merges, buf));
-	ctl_table_cell(t, "%s", ctl_human_count(c->requeues, buf));
-	ctl_table_cell(t, "%s", ctl_human_count(c->errors, buf));
 }
 
 static void latency_cells(struct ctl_table *t, const struct hist *h)
@@ -102,14 +115,21 @@ static void latency_cells(struct ctl_table *t, const struct hist *h)
 	ctl_table_cell(t, "%s", h->n ? ctl_human_duration(h->max, buf) : "-");
 }
 
-static void latency_line(struct ctl_table *t, const struct line *l)
+static void queue_line(struct ctl_table *t, const struct line *l)
 {
 	if (!l->cell->requests)
 		return;
 	ctl_table_cell(t, "%s", l->device);
 	ctl_table_cell(t, "%s", l->what);
 	latency_cells(t, &l->cell->queue);
-	ctl_table_cell(t, "|");
+}
+
+static void device_line(struct ctl_table *t, const struct line *l)
+{
+	if (!l->cell->requests)
+		return;
+	ctl_table_cell(t, "%s", l->device);
+	ctl_table_cell(t, "%s", l->what);
 	latency_cells(t, &l->cell->device);
 }
 
@@ -208,81 +228,177 @@ static void print_bar(FILE *f, uint64_t n, uint64_t top)
 
 static const char *power_label(unsigned int bit, char buf[CTL_HUMAN_MAX])
 {
-	return bit >= 64 ? "2^64ns" : ctl_human_duration(1ULL << bit, buf);
+	return bit == 0 ? "0ns" : bit >= 64 ? "2^64ns" : ctl_human_duration(1ULL << bit, buf);
+}
+
+/* Powers of two from .. to - 1, as one row. */
+struct bar {
+	unsigned int from;
+	unsigned int to;
+	uint64_t n;
+};
+
+static void join_bars(struct bar *bars, size_t at, size_t *n)
+{
+	bars[at].to = bars[at + 1].to;
+	bars[at].n += bars[at + 1].n;
+	--*n;
+	memmove(&bars[at + 1], &bars[at + 2], (*n - at - 1) * sizeof(*bars));
+}
+
+/*
+ * At most HIST_ROWS rows: what lies between them is where the requests are, so the ends, which hold few,
+ * grow together first.
+ */
+static size_t fill_bars(const struct hist *h, struct bar bars[64])
+{
+	size_t n = 0;
+
+	for (unsigned int bit = 0; bit < 64; bit++) {
+		uint64_t count = hist_log2_count(h, bit);
+
+		if (n == 0 && !count)
+			continue;
+		bars[n++] = (struct bar){bit, bit + 1, count};
+	}
+	while (n > 0 && !bars[n - 1].n)
+		n--;
+	for (size_t i = 0, k; i < n; i = k + 1) {
+		for (k = i; k < n && !bars[k].n; k++)
+			;
+		/* Far outliers leave long gaps: one row says as much as ten. */
+		if (k - i > 2)
+			for (; k - i > 1; k--)
+				join_bars(bars, i, &n);
+	}
+	while (n > HIST_ROWS) {
+		if (bars[0].n + bars[1].n < bars[n - 2].n + bars[n - 1].n)
+			join_bars(bars, 0, &n);
+		else
+			join_bars(bars, n - 2, &n);
+	}
+	return n;
 }
 
 static void print_hist(FILE *f, const struct hist *h)
 {
-	unsigned int low = 64, high = 0;
+	char from[CTL_HUMAN_MAX], to[CTL_HUMAN_MAX], count[CTL_HUMAN_MAX];
+	struct bar bars[64];
+	size_t n = fill_bars(h, bars);
 	uint64_t top = 0;
 
-	for (unsigned int bit = 0; bit < 64; bit++) {
-		uint64_t n = hist_log2_count(h, bit);
+	for (size_t i = 0; i < n; i++)
+		top = IOT_MAX(top, bars[i].n);
+	for (size_t i = 0; i < n; i++) {
+		const struct bar *b = &bars[i];
 
-		if (!n)
-			continue;
-		low = IOT_MIN(low, bit);
-		high = bit;
-		top = IOT_MAX(top, n);
-	}
-	for (unsigned int bit = low; top && bit <= high; bit++) {
-		uint64_t n = hist_log2_count(h, bit);
-		char from[CTL_HUMAN_MAX], to[CTL_HUMAN_MAX], count[CTL_HUMAN_MAX];
-		unsigned int next = bit;
-
-		/* Far outliers leave long gaps: one line says as much as ten. */
-		while (next < high && !hist_log2_count(h, next))
-			next++;
-		if (next - bit > 2) {
-			fprintf(f, "  %8s .. %-8s %13s\n", power_label(bit, from),
-				power_label(next, to), "none");
-			bit = next - 1;
-			continue;
+		fprintf(f, "  %8s .. %-8s %12s", power_label(b->from, from), power_label(b->to, to),
+			b->n ? ctl_human_count(b->n, count) : "none");
+		if (b->n) {
+			fprintf(f, " %5.1f%%  ", 100.0 * (double)b->n / (double)h->n);
+			print_bar(f, b->n, top);
 		}
-		fprintf(f, "  %8s .. %-8s %13s %5.1f%%  ", bit ? power_label(bit, from) : "0ns",
-			power_label(bit + 1, to), ctl_human_count(n, count),
-			100.0 * (double)n / (double)h->n);
-		print_bar(f, n, top);
 		fputc('\n', f);
 	}
 }
 
+static uint64_t n_latencies(const struct report_op *op)
+{
+	uint64_t n = 0;
+
+	for (unsigned int k = 0; op && k < REPORT_N_SWAP; k++)
+		n += op->swap[k].device.n;
+	return n;
+}
+
+static int cmp_most_first(const void *a, const void *b)
+{
+	return iot_cmp_u64(*(const uint64_t *)b, *(const uint64_t *)a);
+}
+
+/* The least number of requests that a histogram must have to be shown, and for how many with just that
+ * number there is room. */
+static int choose_least(const struct report_view *v, uint64_t *ret, size_t *ret_ties, size_t *ret_n)
+{
+	_cleanup_free_ uint64_t *counts =
+		calloc(v->report.n_devices * IOT_N_OPS + 1, sizeof(*counts));
+	size_t n = 0;
+
+	if (!counts)
+		return -ENOMEM;
+	for (size_t i = 0; i < v->report.n_devices; i++)
+		for (unsigned int op = 0; op < IOT_N_OPS; op++)
+			if (n_latencies(v->report.devices[i].ops[op]))
+				counts[n++] = n_latencies(v->report.devices[i].ops[op]);
+	qsort(counts, n, sizeof(*counts), cmp_most_first);
+	*ret = counts[n > HIST_SHOWN ? HIST_SHOWN - 1 : n];
+	*ret_ties = HIST_SHOWN;
+	for (size_t i = 0; i < n && counts[i] > *ret; i++)
+		--*ret_ties;
+	*ret_n = n;
+	return 0;
+}
+
 static int print_histograms(const struct report_view *v, FILE *f, bool color)
 {
+	uint64_t least = 0;
+	size_t n = 0, shown = 0, ties = 0;
 	char label[320];
 	int r;
 
+	r = choose_least(v, &least, &ties, &n);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < v->report.n_devices; i++) {
 		const struct report_device *d = &v->report.devices[i];
 
 		for (unsigned int op = 0; op < IOT_N_OPS; op++) {
 			_cleanup_(hist_done) struct hist all = {0};
 
-			for (unsigned int k = 0; d->ops[op] && k < REPORT_N_SWAP; k++) {
+			if (!n_latencies(d->ops[op]) || n_latencies(d->ops[op]) < least)
+				continue;
+			if (n_latencies(d->ops[op]) == least && !ties)
+				continue;
+			ties -= n_latencies(d->ops[op]) == least;
+			for (unsigned int k = 0; k < REPORT_N_SWAP; k++) {
 				r = hist_merge(&all, &d->ops[op]->swap[k].device);
 				if (r < 0)
 					return r;
 			}
-			if (!all.n)
-				continue;
 			fprintf(f, "\n%s%s %s: device latency%s\n",
 				ctl_style_on(color, CTL_STYLE_BOLD),
 				device_label(v, d, label, sizeof(label)), iot_op_name(op),
 				ctl_style_off(color));
 			print_hist(f, &all);
+			shown++;
 		}
 	}
+	if (n > shown)
+		fprintf(f,
+			"\n%zu more histograms, of fewer requests: choose with --dev and --op, or "
+			"--json\n",
+			n - shown);
 	return 0;
 }
 
 int report_view_text(const struct report_view *v, FILE *f, bool color)
 {
-	static const char *const counts[] = {
-		"DEVICE", "OP",	   ">REQUESTS", ">LOST",     ">TOTAL",	">BYTES", ">LOST BYTES",
-		">IOPS",  ">RATE", ">MERGES",	">REQUEUES", ">ERRORS", NULL};
-	static const char *const latencies[] = {
-		"DEVICE", "OP",	    ">Q P50", ">Q P90", ">Q P99",   ">Q P99.9", ">Q MAX",
-		"|",	  ">D P50", ">D P90", ">D P99", ">D P99.9", ">D MAX",	NULL};
+	static const char *const counts[] = {"DEVICE", "OP",	  ">REQUESTS", ">LOST", ">TOTAL",
+					     ">IOPS",  ">ERRORS", ">REQUEUES", NULL};
+	static const char *const bytes[] = {"DEVICE", "OP",	 ">BYTES", ">LOST BYTES",
+					    ">RATE",  ">MERGES", NULL};
+	static const char *const latencies[] = {"DEVICE", "OP",	    ">P50", ">P90",
+						">P99",	  ">P99.9", ">MAX", NULL};
+	const struct {
+		const char *title;
+		const char *const *columns;
+		void (*fn)(struct ctl_table *t, const struct line *l);
+	} tables[] = {
+		{"Requests", counts, count_line},
+		{"Bytes", bytes, bytes_line},
+		{"Latency in the queue, start to last issue", latencies, queue_line},
+		{"Latency in the device, last issue to completion", latencies, device_line},
+	};
 	int r;
 
 	print_head(v, f, color);
@@ -290,21 +406,14 @@ int report_view_text(const struct report_view *v, FILE *f, bool color)
 		fprintf(f, "\nNo requests%s.\n", v->filtered ? " pass the filters" : "");
 		return 0;
 	}
-	r = print_table(
-		v, f, color,
-		v->losses_final
-			? "Requests and bytes"
-			: "Requests and bytes (LOST counts sealed segments only; ?: none in "
-			  "these, the others not known)",
-		counts, count_line);
-	if (r < 0)
-		return r;
-	r = print_table(
-		v, f, color,
-		"Latency: Q in the queue (start to last issue), D in the device (last issue to "
-		"completion)",
-		latencies, latency_line);
-	if (r < 0)
-		return r;
+	if (!v->losses_final)
+		fputs("\nLOST below counts sealed segments only; ?: none in these, the others not "
+		      "known\n",
+		      f);
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(tables); i++) {
+		r = print_table(v, f, color, tables[i].title, tables[i].columns, tables[i].fn);
+		if (r < 0)
+			return r;
+	}
 	return print_histograms(v, f, color);
 }

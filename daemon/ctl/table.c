@@ -17,6 +17,7 @@ struct ctl_table {
 	size_t n_columns;
 	const char *header[MAX_COLUMNS];
 	bool right[MAX_COLUMNS];
+	bool spare[MAX_COLUMNS]; /* left out where there is no room */
 	char **cells;
 	size_t n_cells;
 	size_t n_allocated;
@@ -28,8 +29,9 @@ struct ctl_table *ctl_table_new(const char *const *columns)
 	struct ctl_table *t = calloc(1, sizeof(*t));
 
 	for (size_t i = 0; t && columns[i] && i < MAX_COLUMNS; i++) {
-		t->right[i] = columns[i][0] == '>';
-		t->header[i] = columns[i] + t->right[i];
+		t->spare[i] = columns[i][0] == '~';
+		t->right[i] = columns[i][t->spare[i]] == '>';
+		t->header[i] = columns[i] + t->spare[i] + t->right[i];
 		t->n_columns = i + 1;
 	}
 	return t;
@@ -84,14 +86,35 @@ static size_t display_width(const char *s)
 static void print_row(const struct ctl_table *t, FILE *f, const char *const *row,
 		      const size_t *width)
 {
-	for (size_t i = 0; i < t->n_columns; i++) {
-		size_t pad = width[i] - display_width(row[i]);
-		bool last = i + 1 == t->n_columns;
+	size_t n = t->n_columns;
 
+	while (n > 0 && !width[n - 1])
+		n--;
+	for (size_t i = 0; i < n; i++) {
+		size_t pad = width[i] - display_width(row[i]);
+		bool last = i + 1 == n;
+
+		if (!width[i])
+			continue;
 		if (t->right[i])
 			fprintf(f, "%*s%s%s", (int)pad, "", row[i], last ? "" : "  ");
 		else
 			fprintf(f, "%s%*s", row[i], last ? 0 : (int)pad + 2, "");
+	}
+}
+
+/* Columns that may be left out get no width, the last ones first, until the rest fits. */
+static void fit(const struct ctl_table *t, size_t *width)
+{
+	size_t limit = ctl_columns(), total = 0;
+
+	for (size_t i = 0; i < t->n_columns; i++)
+		total += width[i] + (i ? 2 : 0);
+	for (size_t i = t->n_columns; limit && total > limit && i-- > 0;) {
+		if (!t->spare[i])
+			continue;
+		total -= width[i] + 2;
+		width[i] = 0;
 	}
 }
 
@@ -106,6 +129,7 @@ int ctl_table_print(const struct ctl_table *t, FILE *f, bool color)
 	for (size_t i = 0; i < t->n_cells; i++)
 		width[i % t->n_columns] =
 			IOT_MAX(width[i % t->n_columns], display_width(t->cells[i]));
+	fit(t, width);
 	fputs(ctl_style_on(color, CTL_STYLE_BOLD), f);
 	print_row(t, f, t->header, width);
 	fprintf(f, "%s\n", ctl_style_off(color));

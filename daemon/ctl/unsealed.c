@@ -3,8 +3,9 @@
  * unsealed.c - segments without a footer: torn, or just being written by a daemon that is well.
  *
  * The bytes of both look the same. The difference is outside of them: a daemon holds a write lock
- * on the file `lock` of its state directory for as long as it lives (daemon/store.c), so a *.open
- * file beside a held lock is still being recorded. Only the words change: the verdict's code stays
+ * on the file `lock` of its state directory for as long as it lives (daemon/store.c), and writes
+ * the id of its capture into it: a *.open file of that capture beside a held lock is still being
+ * recorded, one of another capture was left behind. Only the words change: the verdict's code stays
  * that of a torn segment, since what it cannot prove is the same. Losses are filed at the seal:
  * until then a count of them is a lower bound, never a claim.
  */
@@ -15,34 +16,39 @@
 #define NOT_SEALED "not sealed: "
 #define RECORDED "still being recorded; its books close when it is sealed (iotracectl rotate)"
 
-static bool lock_is_held(const char *path, size_t dir_len)
+enum ctl_writer ctl_segment_writer(const struct iot_segment *s, pid_t *ret_pid)
 {
+	const char *path = iot_segment_path(s), *slash = strrchr(path, '/');
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	char mine[CTL_HUMAN_MAX], theirs[CTL_HUMAN_MAX];
 	_cleanup_free_ char *name = NULL;
-	bool held;
-	int fd;
+	_cleanup_close_ int fd = -EBADF;
+	ssize_t n;
 
-	if (asprintf(&name, "%.*slock", (int)dir_len, path) < 0) {
-		name = NULL;
-		return false;
-	}
-	/* Without permission to ask it is called torn: the cautious one of the two words. */
+	if (asprintf(&name, "%.*slock", slash ? (int)(slash + 1 - path) : 0, path) < 0)
+		return CTL_WRITER_NONE;
 	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return false;
-	held = fcntl(fd, F_GETLK, &l) == 0 && l.l_type == F_WRLCK;
-	close(fd);
-	return held;
+	if (fd < 0 || fcntl(fd, F_GETLK, &l) < 0 || l.l_type != F_WRLCK)
+		return CTL_WRITER_NONE;
+	if (ret_pid)
+		*ret_pid = l.l_pid;
+	n = read(fd, theirs, sizeof(theirs) - 1);
+	if (n < 32)
+		return CTL_WRITER_MAYBE;
+	theirs[32] = '\0';
+	return strcmp(theirs, ctl_hex_id(iot_segment_info(s)->capture_id, mine)) == 0
+		       ? CTL_WRITER_THIS
+		       : CTL_WRITER_NONE;
 }
 
 bool ctl_being_recorded(const struct iot_segment *s)
 {
-	const char *path = iot_segment_path(s), *slash = strrchr(path, '/');
-	const char *dot = strrchr(path, '.');
+	const char *path = iot_segment_path(s), *dot = strrchr(path, '.');
 
+	/* Without permission to ask, or without an answer, it is called torn: the cautious one of the
+	 * two words. */
 	return !iot_segment_footer(s) && !iot_segment_damaged(s) && dot &&
-	       strcmp(dot, ".open") == 0 &&
-	       lock_is_held(path, slash ? (size_t)(slash + 1 - path) : 0);
+	       strcmp(dot, ".open") == 0 && ctl_segment_writer(s, NULL) == CTL_WRITER_THIS;
 }
 
 size_t ctl_n_unsealed(const struct iot_scan *scan)

@@ -48,24 +48,6 @@ static int choose_output(const char *input, const char *output, char **ret_dir, 
 	return 0;
 }
 
-/* Does a process own the state directory that input lies in (daemon/store.c: take_lock)? *ret_pid: 0
- * if it is one of another PID namespace. */
-static bool has_writer(const char *input, pid_t *ret_pid)
-{
-	const char *slash = strrchr(input, '/');
-	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	_cleanup_free_ char *path = NULL;
-	_cleanup_close_ int fd = -EBADF;
-
-	if (asprintf(&path, "%.*slock", slash ? (int)(slash - input) + 1 : 0, input) < 0)
-		return false;
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || fcntl(fd, F_GETLK, &l) < 0 || l.l_type != F_WRLCK)
-		return false;
-	*ret_pid = l.l_pid;
-	return true;
-}
-
 static int sync_file(int dirfd, const char *name)
 {
 	_cleanup_close_ int fd = openat(dirfd, name, O_RDONLY | O_CLOEXEC);
@@ -120,17 +102,18 @@ int verb_recover(struct ctl *c, int argc, char **argv)
 	if (argc != 2)
 		return ctl_fail(CTL_USAGE,
 				"recover needs one segment file: recover FILE [--output PATH]");
+	r = iot_segment_open(argv[1], &s, &err);
+	if (r < 0)
+		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	len = strlen(argv[1]);
-	if (len > 5 && strcmp(argv[1] + len - 5, ".open") == 0 && has_writer(argv[1], &writer)) {
+	if (len > 5 && strcmp(argv[1] + len - 5, ".open") == 0 &&
+	    ctl_segment_writer(s, &writer) != CTL_WRITER_NONE) {
 		if (writer > 0)
 			snprintf(pid, sizeof(pid), "process %ld", (long)writer);
 		return ctl_fail(CTL_ERROR,
 				"%s: is being written by %s; 'iotracectl rotate' seals it", argv[1],
 				pid);
 	}
-	r = iot_segment_open(argv[1], &s, &err);
-	if (r < 0)
-		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	r = iot_verify_segment(s, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));

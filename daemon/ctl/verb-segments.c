@@ -3,14 +3,18 @@
  * verb-segments.c - what files there are, and what each says of itself. Cheap: footers are read,
  * blocks are not (verify does that), except the headers of blocks where no footer tells the end.
  *
- * state is sealed, open (*.open: still written, or left behind by a crash) or torn. --json: an
+ * state is sealed, open (a daemon is recording it) or torn (left behind by a crash, or cut). --json: an
  * array of {path, name, stream, host, kernel, capture, seq, epoch, state, reason, first_ns,
  * last_ns (wall clock; null: not known), records, in_flight, ledger_entries, bytes,
- * bytes_per_record, verdict, reasons[]}.
+ * bytes_per_record, verdict, reasons[], being_recorded}. Text leaves columns out from the right until
+ * the rest fits the terminal.
  */
 #include <json-c/json.h>
 
 #include "daemon/ctl/ctl-util.h"
+
+/* With whole names the table is this wide. */
+#define FULL_WIDTH 160
 
 struct row {
 	struct iot_segment *s;
@@ -21,6 +25,7 @@ struct row {
 	uint64_t first_ns;
 	uint64_t last_ns;
 	uint64_t records;
+	bool recorded; /* now, by a daemon */
 	struct iot_verdict verdict;
 };
 
@@ -60,7 +65,6 @@ static uint64_t footer_last_ns(struct iot_segment *s, const struct iot_footer *f
 static void fill_row(struct row *row, struct iot_segment *s)
 {
 	const char *path = iot_segment_path(s), *slash = strrchr(path, '/');
-	const char *dot = strrchr(path, '.');
 
 	*row = (struct row){.s = s, .info = iot_segment_info(s), .footer = iot_segment_footer(s)};
 	row->name = slash ? slash + 1 : path;
@@ -72,7 +76,8 @@ static void fill_row(struct row *row, struct iot_segment *s)
 		row->last_ns = footer_last_ns(s, row->footer);
 		row->records = iot_segment_declared(s, IOT_BLOCK_REQUESTS);
 	} else {
-		row->state = dot && strcmp(dot, ".open") == 0 ? "open" : "torn";
+		row->recorded = ctl_being_recorded(s);
+		row->state = row->recorded ? "open" : "torn";
 		row->records = walk_blocks(s, &row->last_ns);
 	}
 	iot_verdict_footer(row->info, row->footer, &row->verdict);
@@ -118,28 +123,45 @@ static struct json_object *row_json(const struct row *row)
 	for (size_t i = 0; i < row->verdict.n_reasons; i++)
 		json_object_array_add(reasons, ctl_json_text(row->verdict.reasons[i]));
 	json_object_object_add(o, "reasons", reasons);
+	json_object_object_add(o, "being_recorded", json_object_new_boolean(row->recorded));
 	return o;
 }
 
-static void row_cells(struct ctl_table *t, const struct row *row)
+/*
+ * A daemon's name has 53 characters, of which the id of its capture is most. On a terminal the id is
+ * shortened with a *, so that what is shown can still be given to a shell.
+ */
+static const char *short_name(const char *name, char *buf, size_t size)
 {
-	char buf[CTL_HUMAN_MAX], name[512];
+	const char *id = strchr(name, '-');
+	size_t n = id ? strspn(id + 1, "0123456789abcdef") : 0;
 
-	ctl_table_cell(t, "%s", ctl_printable(row->name, name, sizeof(name)));
-	ctl_table_cell(t, "%s", iot_stream_name(row->info->stream));
-	ctl_table_cell(t, "%llu", (unsigned long long)row->info->seq);
-	ctl_table_cell(t, "%llu", (unsigned long long)row->info->epoch);
-	ctl_table_cell(t, "%s", row->state);
-	ctl_table_cell(t, "%s", ctl_human_time(row->first_ns, buf));
-	ctl_table_cell(t, "%s", row->last_ns ? ctl_human_time(row->last_ns, buf) : "-");
+	if (n != 32 || id[1 + n] != '-')
+		return name;
+	snprintf(buf, size, "%.*s*%s", (int)(id + 1 - name) + 6, name, id + 1 + n + 1);
+	return buf;
+}
+
+static void row_cells(struct ctl_table *t, const struct row *row, bool narrow)
+{
+	char buf[CTL_HUMAN_MAX], name[512], shortened[512];
+
+	ctl_printable(row->name, name, sizeof(name));
+	ctl_table_cell(t, "%s", narrow ? short_name(name, shortened, sizeof(shortened)) : name);
+	ctl_table_cell(t, "%s", row->recorded ? "open" : iot_verdict_name(row->verdict.code));
 	ctl_table_cell(t, "%s", ctl_human_count(row->records, buf));
 	ctl_table_cell(t, "%s", ctl_human_size(iot_segment_size(row->s), buf));
+	ctl_table_cell(t, "%.19s", ctl_human_time(row->first_ns, buf));
+	ctl_table_cell(t, "%.19s", row->last_ns ? ctl_human_time(row->last_ns, buf) : "-");
+	ctl_table_cell(t, "%s", row->state);
+	ctl_table_cell(t, "%s", row->footer ? iot_seal_reason_name(row->footer->reason) : "-");
 	if (row->records)
 		ctl_table_cell(t, "%.1f", (double)iot_segment_size(row->s) / (double)row->records);
 	else
 		ctl_table_cell(t, "-");
-	ctl_table_cell(t, "%s", row->footer ? iot_seal_reason_name(row->footer->reason) : "-");
-	ctl_table_cell(t, "%s", iot_verdict_name(row->verdict.code));
+	ctl_table_cell(t, "%s", iot_stream_name(row->info->stream));
+	ctl_table_cell(t, "%llu", (unsigned long long)row->info->seq);
+	ctl_table_cell(t, "%llu", (unsigned long long)row->info->epoch);
 }
 
 static bool wanted(const struct iot_filter *f, const struct row *row)
@@ -150,9 +172,11 @@ static bool wanted(const struct iot_filter *f, const struct row *row)
 
 static int list(const struct ctl *c, struct iot_scan *scan)
 {
+	/* The last ones are the first to go. */
 	static const char *const columns[] = {
-		"NAME",	    "STREAM", ">SEQ",	   ">EPOCH", "STATE",	"FROM", "TO",
-		">RECORDS", ">SIZE",  ">B/RECORD", "REASON", "VERDICT", NULL};
+		"NAME",	   "VERDICT",	 ">RECORDS", ">SIZE", "~FROM",	 "~TO", "~STATE",
+		"~REASON", "~>B/RECORD", "~STREAM",  "~>SEQ", "~>EPOCH", NULL};
+	const bool narrow = ctl_columns() > 0 && ctl_columns() < FULL_WIDTH;
 	_cleanup_(ctl_table_freep) struct ctl_table *t = NULL;
 	struct json_object *rows = NULL;
 	struct row row;
@@ -170,7 +194,7 @@ static int list(const struct ctl *c, struct iot_scan *scan)
 		if (rows)
 			json_object_array_add(rows, row_json(&row));
 		else
-			row_cells(t, &row);
+			row_cells(t, &row, narrow);
 	}
 	if (rows)
 		return ctl_json_print(rows);
@@ -195,7 +219,7 @@ int verb_segments(struct ctl *c, int argc, char **argv)
 	if (code != CTL_OK)
 		return code;
 	/* Files that are no segments any more are in no row: they are named here. */
-	r = iot_scan_verdict(scan, false, &v, &err);
+	r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	if (v.code >= IOT_VERDICT_CORRUPT)

@@ -175,11 +175,22 @@ assert_eq "report: hosts are told apart" '["host0 nvme0n1","host0 sdb","host1 nv
 # ---- segments, verify ----------------------------------------------------------------------------------
 
 "$ctl" segments --json torn >segments.json
-assert_eq "segments: exit code with an open one" 0 $?
-assert_eq "segments: states" '["sealed","open"]' "$(jq -c 'map(.state)' segments.json)"
+assert_eq "segments: exit code with an unsealed one" 0 $?
+assert_eq "segments: states, of what nobody records" '["sealed","torn"]' "$(jq -c 'map(.state)' segments.json)"
 assert_eq "segments: records" 18000 "$(jq 'map(.records) | add' segments.json)"
 assert_eq "segments: verdicts" '["complete","torn"]' "$(jq -c 'map(.verdict)' segments.json)"
 assert_eq "segments: text has a row each and a header" 4 "$("$ctl" segments whole | wc -l)"
+long=narrow/block-0123456789abcdef0123456789abcdef-0000000001.iot
+mkdir narrow && cp "$first" $long
+COLUMNS=80 "$ctl" segments narrow >narrow.txt
+assert_eq "segments: fits 80 columns" 0 "$(grep -cvE '^.{0,80}$' narrow.txt)"
+assert_grep "segments: with the verdict" '^NAME +VERDICT +RECORDS +SIZE +FROM$' narrow.txt
+# shellcheck disable=SC2046 # the shortened name is a pattern
+assert_eq "segments: a shortened name is one for the shell" $long "$(echo narrow/$(awk 'NR == 2 { print $1 }' narrow.txt))"
+COLUMNS=300 "$ctl" segments narrow >narrow.txt
+assert_grep "segments: all where there is room" "^${long#*/} +complete .* 1$" narrow.txt
+assert_grep "segments: all into a file" "^${long#*/} +complete .* 1$" <("$ctl" segments narrow)
+assert_eq "report: fits 80 columns" "" "$("$ctl" report whole | sed '/^Record/,/^Requests/d' | grep -vE '^.{0,80}$')"
 assert_eq "segments: --since" 1 "$("$ctl" segments --json --since '2026-11-29 01:23:41' whole | jq length)"
 
 assert_status "verify: complete is 0" 0 "$ctl" verify whole
@@ -194,7 +205,7 @@ unsealed=$(find torn -name '*.open')
 "$ctl" report torn >torn.txt
 assert_grep "report: what an unsealed segment lost is not known" \
 	'^Requests +18,000 recorded, losses of unsealed segments not known before the seal$' torn.txt
-assert_grep "report: and the columns say so" '^Requests and bytes .*LOST counts sealed segments only' torn.txt
+assert_grep "report: and the columns say so" '^LOST below counts sealed segments only' torn.txt
 assert_eq "report: no row claims 0 lost" 0 "$(grep -Ec '^(nvme0n1|sdb) +[a-z_]+ +[0-9,]+ +0 ' torn.txt)"
 assert_eq "report: sealed segments claim what they lost" "0 0" \
 	"$(grep -c 'sealed segments only' report.txt) $(grep -c 'not known before' report.txt)"
@@ -205,8 +216,20 @@ assert_grep "report: what is known of losses is a lower bound" \
 	'recorded, at least 37 lost; losses of unsealed segments not known before the seal$' <("$ctl" report mixed)
 assert_grep "verify: no lock, so it is torn" ': torn: 1 segment' <("$ctl" verify "$unsealed")
 : >torn/lock
+assert_grep "verify: a lock of a daemon that does not say what it records says nothing" ': torn: ' \
+	<("$hold" torn/lock "$ctl" verify "$unsealed")
+assert_eq "segments: nor of one that records another capture" "torn torn" \
+	"$(printf '%032d\n' 7 >torn/lock; "$hold" torn/lock "$ctl" segments --json torn | jq -r '.[1] | "\(.state) \(.verdict)"')"
+"$hold" torn/lock "$ctl" recover "$unsealed" --output left.iot >/dev/null
+assert_eq "recover: takes what was left behind beside a held lock" "0" $?
+"$ctl" segments --json torn | jq -r '.[1].capture' >torn/lock
 assert_eq "verify: a lock that nobody holds says nothing" "torn false" \
 	"$("$ctl" verify --json torn | jq -r '.whole | "\(.verdict) \(.being_recorded)"')"
+fails "recover: refuses what is being recorded" 1 'is being written by process [0-9]+' "$hold" torn/lock "$ctl" recover "$unsealed"
+"$hold" torn/lock "$ctl" segments torn >held.txt
+assert_eq "segments: and not called torn" "open open" "$(awk '$1 ~ /open$/ { print $2, $9 }' held.txt)"
+assert_eq "segments: JSON keeps the verdict" "open torn true" \
+	"$("$hold" torn/lock "$ctl" segments --json torn | jq -r '.[1] | "\(.state) \(.verdict) \(.being_recorded)"')"
 "$hold" torn/lock "$ctl" verify torn >held.txt
 assert_eq "verify: still being recorded is 20 too" 20 $?
 assert_grep "verify: and not called torn" 'open: open: 1 segment, 9,000 requests, none known lost' held.txt
@@ -219,7 +242,7 @@ assert_eq "verify: JSON keeps word and code" "torn 20 true true" \
 assert_grep "report: still being recorded" '^Record +open: 2 segments' <("$hold" torn/lock "$ctl" report torn)
 "$hold" torn/lock "$ctl" cat torn >/dev/null 2>held.err
 assert_grep "cat: still being recorded" 'segment 2: still being recorded' held.err
-mkdir other-torn && cp "$unsealed" other-torn/block-b0b0b0b0-00000002.iot && : >other-torn/lock
+mkdir other-torn && cp "$unsealed" other-torn/block-b0b0b0b0-00000002.iot && cp torn/lock other-torn/
 assert_grep "verify: a file of another name is torn all the same" ': torn: ' \
 	<("$hold" other-torn/lock "$ctl" verify other-torn)
 

@@ -34,8 +34,8 @@ static void test_one_owner(void **state)
 {
 	struct iot_error err = {};
 	struct store *s = NULL;
-	int to_child[2], to_parent[2], status;
-	char c = 0;
+	int to_child[2], to_parent[2], status, fd;
+	char c = 0, text[64];
 	pid_t pid;
 
 	(void)state;
@@ -60,6 +60,12 @@ static void test_one_owner(void **state)
 	assert_int_equal(kill(pid, SIGKILL), 0);
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	s = open_store(capture_b);
+	/* Readers are told which unsealed files are ours. */
+	fd = openat(store_dirfd(s), "lock", O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, text, sizeof(text)), 33);
+	assert_memory_equal(text, "bb", 2);
+	assert_int_equal(text[32], '\n');
+	close(fd);
 	store_close(s);
 	for (int i = 0; i < 2; i++) {
 		close(to_child[i]);
