@@ -62,7 +62,8 @@ static int count_content(struct content *c)
 	while ((r = iot_segment_next_block(c->seg, &block, NULL)) != IOT_READ_END) {
 		if (r < 0)
 			return r;
-		if (r != IOT_READ_GAP && block.kind != IOT_BLOCK_REQUESTS)
+		if (r != IOT_READ_GAP &&
+		    block.kind != iot_stream_block_kind(iot_segment_info(c->seg)->stream))
 			c->n_entries += block.count;
 	}
 	iot_segment_rewind(c->seg);

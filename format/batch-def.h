@@ -26,6 +26,11 @@ struct iot_batch {
 	void *arrays[IOT_MAX_COLUMNS];
 	struct iot_dict dicts[IOT_MAX_DICTS];
 	void *memory; /* all arrays */
+	struct {
+		bool valid;
+		uint16_t index;
+		struct iot_flow flow;
+	} memo; /* packet.c: the flow of the last record */
 };
 
 static inline uint64_t *iot_batch_u64(const struct iot_batch *b, unsigned int c)
@@ -59,6 +64,12 @@ static inline void iot_u64_range(const uint64_t *v, size_t n, uint64_t *ret_min,
 	}
 	*ret_min = min;
 	*ret_max = max;
+}
+
+/* The time of record i. */
+static inline uint64_t iot_batch_ns(const struct iot_batch *b, uint32_t i)
+{
+	return iot_batch_u64(b, b->schema->time)[i];
 }
 
 /* Clears the batch and makes room for n records of a stream, which need not be the last one's. */

@@ -6,6 +6,7 @@
  * so that codecs may work on whole groups. Rows are the business of the files that know a stream.
  */
 #include "format/batch-def.h"
+#include "format/block.h"
 
 #include <assert.h>
 
@@ -16,6 +17,8 @@ const struct iot_schema *iot_schema_of(unsigned int stream)
 	switch (stream) {
 	case IOT_STREAM_BLOCK:
 		return &iot_schema_request;
+	case IOT_STREAM_PACKET:
+		return &iot_schema_packet;
 	default:
 		return NULL;
 	}
@@ -30,6 +33,13 @@ const struct iot_schema *iot_schema_of_kind(unsigned int kind)
 			return s;
 	}
 	return NULL;
+}
+
+unsigned int iot_stream_block_kind(unsigned int stream)
+{
+	const struct iot_schema *s = iot_schema_of(stream);
+
+	return s ? s->kind : 0;
 }
 
 static int allocate_arrays(struct iot_batch *b, const struct iot_schema *schema, uint32_t cap)
@@ -75,7 +85,8 @@ static int allocate_dicts(const struct iot_schema *schema, uint32_t cap,
 
 	for (size_t i = 0; i < IOT_MAX_DICTS; i++) {
 		const struct iot_dict_desc *d = &schema->dicts[i];
-		int r = d->n_words ? iot_dict_init(&dicts[i], d->n_words, IOT_MIN(cap, d->limit))
+		int r = d->n_words ? iot_dict_init(&dicts[i], d->n_words,
+						   IOT_MIN(cap * d->per_record, d->limit))
 				   : 0;
 
 		if (r < 0) {
@@ -133,6 +144,7 @@ void iot_batch_clear(struct iot_batch *b)
 	b->first_ns = 0;
 	b->last_ns = 0;
 	b->decoded = false;
+	b->memo.valid = false;
 	for (size_t i = 0; i < IOT_MAX_DICTS; i++)
 		iot_dict_clear(&b->dicts[i]);
 }

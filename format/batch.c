@@ -202,9 +202,9 @@ static void request_key(const struct iot_batch *b, uint32_t i, struct iot_row_ke
 				IOT_FLAG_NO_START;
 }
 
-#define WORD(n_bits, n_dict, n_word)                                                 \
-	{                                                                            \
-		n_bits, .dict = 1 + (n_dict), .word = n_word, .flags = IOT_DESC_WORD \
+#define WORD(n_bits, n_dict, n_word)                                                  \
+	{                                                                             \
+		n_bits, .table = 1 + (n_dict), .word = n_word, .flags = IOT_DESC_WORD \
 	}
 #define BIT(c) (1ULL << (c))
 #define MUST IOT_DESC_MUST
@@ -250,19 +250,19 @@ const struct iot_schema iot_schema_request =
 				[IOT_COLUMN_ID] = {51, 8, IOT_BASE_REF,
 						   .flags = MUST | IOT_DESC_SPLIT,
 						   .needs = BIT(IOT_COLUMN_ID_CPU)},
-				[IOT_COLUMN_OP] = {16, 2, .dict = 1 + IOT_REQUEST_DICT_OP,
+				[IOT_COLUMN_OP] = {16, 2, .index = 1 + IOT_REQUEST_DICT_OP,
 						   .needs = BIT(IOT_COLUMN_OP_WORD) |
 							    BIT(IOT_COLUMN_OP_SOURCE)},
 				[IOT_COLUMN_CONTEXT] =
-					{16, 2, .dict = 1 + IOT_REQUEST_DICT_CONTEXT,
+					{16, 2, .index = 1 + IOT_REQUEST_DICT_CONTEXT,
 					 .needs = BIT(IOT_COLUMN_CONTEXT_PIDS) |
 						  BIT(IOT_COLUMN_CONTEXT_CGROUP) |
 						  BIT(IOT_COLUMN_CONTEXT_COMM0) |
 						  BIT(IOT_COLUMN_CONTEXT_COMM1)},
-				[IOT_COLUMN_DEVICE] = {16, 2, .dict = 1 + IOT_REQUEST_DICT_DEVICE,
+				[IOT_COLUMN_DEVICE] = {16, 2, .index = 1 + IOT_REQUEST_DICT_DEVICE,
 						       .needs = BIT(IOT_COLUMN_DEVICE_WORD)},
 				[IOT_COLUMN_FILE] =
-					{16, 2, .dict = 1 + IOT_REQUEST_DICT_FILE,
+					{16, 2, .index = 1 + IOT_REQUEST_DICT_FILE,
 					 .flags = IOT_DESC_TRY_BYTES,
 					 .needs = BIT(IOT_COLUMN_FILE_INO) |
 						  BIT(IOT_COLUMN_FILE_FSDEV)},
@@ -293,7 +293,7 @@ const struct iot_schema iot_schema_request =
 				[IOT_COLUMN_CONTEXT_COMM1] = WORD(64, IOT_REQUEST_DICT_CONTEXT, 3),
 				[IOT_COLUMN_DEVICE_WORD] = WORD(64, IOT_REQUEST_DICT_DEVICE, 0),
 				[IOT_COLUMN_FILE_INO] = {64, 0,
-							 IOT_BASE_DELTA, .dict = 1 + IOT_REQUEST_DICT_FILE,
+							 IOT_BASE_DELTA, .table = 1 + IOT_REQUEST_DICT_FILE,
 							 .word = 0,
 							 .flags =
 								 IOT_DESC_WORD | IOT_DESC_TRY_BYTES},
@@ -301,10 +301,10 @@ const struct iot_schema iot_schema_request =
 			},
 		.dicts =
 			{
-				[IOT_REQUEST_DICT_OP] = {MAX_OPS, 2},
-				[IOT_REQUEST_DICT_CONTEXT] = {MAX_CONTEXTS, 4},
-				[IOT_REQUEST_DICT_DEVICE] = {MAX_DEVICES, 1},
-				[IOT_REQUEST_DICT_FILE] = {IOT_BLOCK_RECORDS_MAX, 2},
+				[IOT_REQUEST_DICT_OP] = {MAX_OPS, 2, 1},
+				[IOT_REQUEST_DICT_CONTEXT] = {MAX_CONTEXTS, 4, 1},
+				[IOT_REQUEST_DICT_DEVICE] = {MAX_DEVICES, 1, 1},
+				[IOT_REQUEST_DICT_FILE] = {IOT_BLOCK_RECORDS_MAX, 2, 1},
 			},
 		.key = request_key,
 		.id_range = request_id_range,

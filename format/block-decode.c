@@ -17,6 +17,7 @@
 #include <xxhash.h>
 
 #define MAX_ENTRY_BYTES 256U
+#define MAX_PER_RECORD 2U /* of any dictionary of any stream */
 
 struct iot_block_decoder {
 	LZ4F_dctx *lz4;
@@ -70,6 +71,7 @@ static bool info_valid(const struct iot_block_info *info)
 	switch (info->kind) {
 	case IOT_BLOCK_REQUESTS:
 	case IOT_BLOCK_OPEN:
+	case IOT_BLOCK_PACKETS:
 		return info->row_size == 0;
 	case IOT_BLOCK_LEDGER:
 		return info->row_size >= IOT_LOSS_ROW_MIN &&
@@ -246,6 +248,14 @@ struct entry {
 	const uint8_t *payload; /* NULL: the block has no such column */
 };
 
+/* Entries that the dictionary of a column may have: each has a record, or was added in vain. */
+static uint32_t table_max(const struct iot_schema *schema, unsigned int c, uint32_t n_records)
+{
+	uint32_t each = schema->dicts[schema->columns[c].table - 1].per_record;
+
+	return IOT_MIN(IOT_BLOCK_RECORDS_MAX, each == 1 ? n_records : each * (n_records + 1));
+}
+
 static int parse_entry(const struct iot_schema *schema, const uint8_t *p, uint32_t n_records,
 		       struct entry *ret)
 {
@@ -266,7 +276,10 @@ static int parse_entry(const struct iot_schema *schema, const uint8_t *p, uint32
 	if (disk.reserved[0] | disk.reserved[1] | disk.reserved[2])
 		return -EBADMSG;
 	if (iot_column_is_table(&schema->columns[disk.column]))
-		return ret->form.count >= 1 && ret->form.count <= n_records ? 0 : -EBADMSG;
+		return ret->form.count >= 1 &&
+				       ret->form.count <= table_max(schema, disk.column, n_records)
+			       ? 0
+			       : -EBADMSG;
 	return ret->form.count == n_records ? 0 : -EBADMSG;
 }
 
@@ -351,13 +364,13 @@ static int size_dicts(struct iot_batch *b, const struct entry *entries, uint64_t
 
 		if (!(need & 1ULL << c) || !(desc->flags & IOT_DESC_WORD))
 			continue;
-		d = &b->dicts[desc->dict - 1];
-		if (sized & 1U << desc->dict) {
+		d = &b->dicts[desc->table - 1];
+		if (sized & 1U << desc->table) {
 			if (d->n != n)
 				return -EBADMSG;
 			continue;
 		}
-		sized |= 1U << desc->dict;
+		sized |= 1U << desc->table;
 		r = iot_dict_reserve(d, n);
 		if (r < 0)
 			return r;
@@ -429,7 +442,7 @@ static int decode_columns(struct iot_block_decoder *d, const struct iot_block_in
 	r = size_dicts(b, entries, need);
 	if (r < 0)
 		return r;
-	r = reserve_values(d, info->count);
+	r = reserve_values(d, IOT_MIN(IOT_BLOCK_RECORDS_MAX, MAX_PER_RECORD * (info->count + 1)));
 	if (r < 0)
 		return r;
 	b->n = info->count;
@@ -467,8 +480,62 @@ int iot_block_decode(struct iot_block_decoder *d, const struct iot_block_info *i
 	return r;
 }
 
-int iot_block_decode_losses(struct iot_block_decoder *d, const struct iot_block_info *info,
-			    const void *data, size_t size, void *hash, struct iot_loss *ret)
+static void decode_loss(const uint8_t *row, size_t row_size, struct iot_loss *ret)
+{
+	struct iot_disk_loss disk = {0};
+
+	memcpy(&disk, row, IOT_MIN(row_size, sizeof(disk)));
+	*ret = (struct iot_loss){
+		.id = le64toh(disk.id),
+		.n = le64toh(disk.n),
+		.bytes = le64toh(disk.bytes),
+		.sector = le64toh(disk.sector),
+		.first_ns = le64toh(disk.first_ns),
+		.last_ns = le64toh(disk.last_ns),
+		.dev = le32toh(disk.dev),
+		.part = le32toh(disk.part),
+		.flags = le32toh(disk.flags),
+		.probe = le16toh(disk.probe),
+		.op = disk.op,
+		.cause = disk.cause,
+		.swap = disk.swap,
+		.swap_rule = disk.swap_rule,
+	};
+}
+
+static void decode_packet_loss(const uint8_t *row, size_t row_size, struct iot_loss *ret)
+{
+	struct iot_disk_packet_loss disk = {0};
+
+	memcpy(&disk, row, IOT_MIN(row_size, sizeof(disk)));
+	*ret = (struct iot_loss){
+		.id = le64toh(disk.id),
+		.n = le64toh(disk.n),
+		.bytes = le64toh(disk.bytes),
+		.parent = le64toh(disk.parent),
+		.first_ns = le64toh(disk.first_ns),
+		.last_ns = le64toh(disk.last_ns),
+		.netns = le32toh(disk.netns),
+		.ifindex = le32toh(disk.ifindex),
+		.flags = le32toh(disk.flags),
+		.probe = le16toh(disk.probe),
+		.cause = disk.cause,
+		.flow.sport = le16toh(disk.sport),
+		.flow.dport = le16toh(disk.dport),
+		.flow.protocol = le16toh(disk.protocol),
+		.flow.vlan_tci = le16toh(disk.vlan_tci),
+		.flow.family = disk.family,
+		.flow.ip_proto = disk.ip_proto,
+		.code = (int32_t)le32toh((uint32_t)disk.code),
+	};
+	memcpy(ret->flow.src, disk.src, sizeof(disk.src));
+	memcpy(ret->flow.dst, disk.dst, sizeof(disk.dst));
+	memcpy(ret->l4, disk.l4, sizeof(disk.l4));
+}
+
+int iot_block_decode_losses(struct iot_block_decoder *d, enum iot_stream stream,
+			    const struct iot_block_info *info, const void *data, size_t size,
+			    void *hash, struct iot_loss *ret)
 {
 	int r;
 
@@ -478,26 +545,12 @@ int iot_block_decode_losses(struct iot_block_decoder *d, const struct iot_block_
 	if (r < 0)
 		return r;
 	for (uint32_t i = 0; i < info->count; i++) {
-		struct iot_disk_loss disk = {0};
+		const uint8_t *row = d->raw + (size_t)i * info->row_size;
 
-		memcpy(&disk, d->raw + (size_t)i * info->row_size,
-		       IOT_MIN(info->row_size, sizeof(disk)));
-		ret[i] = (struct iot_loss){
-			.id = le64toh(disk.id),
-			.n = le64toh(disk.n),
-			.bytes = le64toh(disk.bytes),
-			.sector = le64toh(disk.sector),
-			.first_ns = le64toh(disk.first_ns),
-			.last_ns = le64toh(disk.last_ns),
-			.dev = le32toh(disk.dev),
-			.part = le32toh(disk.part),
-			.flags = le32toh(disk.flags),
-			.probe = le16toh(disk.probe),
-			.op = disk.op,
-			.cause = disk.cause,
-			.swap = disk.swap,
-			.swap_rule = disk.swap_rule,
-		};
+		if (stream == IOT_STREAM_PACKET)
+			decode_packet_loss(row, info->row_size, &ret[i]);
+		else
+			decode_loss(row, info->row_size, &ret[i]);
 	}
 	if (hash)
 		XXH64_update(hash, d->raw, info->raw_bytes);

@@ -216,13 +216,15 @@ static int encode_columns(struct iot_block_encoder *e, const struct iot_batch *b
 	};
 	size_t table = sizeof(head) + n * sizeof(struct iot_disk_column);
 	uint8_t *entry, *out;
+	uint32_t most = b->n;
 	int r;
 
-	/* No dictionary has more entries than the block has records (see batch.c). */
-	r = buffer_reserve(&e->raw, table + n * iot_codec_bound(b->n));
+	for (unsigned int i = 0; i < IOT_MAX_DICTS; i++)
+		most = IOT_MAX(most, b->dicts[i].n);
+	r = buffer_reserve(&e->raw, table + n * iot_codec_bound(most));
 	if (r < 0)
 		return r;
-	r = reserve_values(e, b->n);
+	r = reserve_values(e, most);
 	if (r < 0)
 		return r;
 	memcpy(e->raw.data, &head, sizeof(head));
@@ -373,18 +375,50 @@ static void encode_loss(const struct iot_loss *l, uint8_t *out)
 	memcpy(out, &disk, sizeof(disk));
 }
 
-int iot_block_encode_losses(struct iot_block_encoder *e, uint64_t seq,
+static void encode_packet_loss(const struct iot_loss *l, uint8_t *out)
+{
+	struct iot_disk_packet_loss disk = {
+		.id = htole64(l->id),
+		.n = htole64(l->n),
+		.bytes = htole64(l->bytes),
+		.parent = htole64(l->parent),
+		.first_ns = htole64(l->first_ns),
+		.last_ns = htole64(l->last_ns),
+		.netns = htole32(l->netns),
+		.ifindex = htole32(l->ifindex),
+		.flags = htole32(l->flags),
+		.probe = htole16(l->probe),
+		.cause = l->cause,
+		.sport = htole16(l->flow.sport),
+		.dport = htole16(l->flow.dport),
+		.protocol = htole16(l->flow.protocol),
+		.vlan_tci = htole16(l->flow.vlan_tci),
+		.family = l->flow.family,
+		.ip_proto = l->flow.ip_proto,
+		.code = (int32_t)htole32((uint32_t)l->code),
+	};
+
+	memcpy(disk.src, l->flow.src, sizeof(disk.src));
+	memcpy(disk.dst, l->flow.dst, sizeof(disk.dst));
+	memcpy(disk.l4, l->l4, sizeof(disk.l4));
+	memcpy(out, &disk, sizeof(disk));
+}
+
+int iot_block_encode_losses(struct iot_block_encoder *e, enum iot_stream stream, uint64_t seq,
 			    const struct iot_loss *losses, size_t n, void *hash,
 			    const uint8_t **ret, size_t *ret_size, struct iot_block_info *ret_info)
 {
+	bool packet = stream == IOT_STREAM_PACKET;
+	size_t row_size = packet ? sizeof(struct iot_disk_packet_loss)
+				 : sizeof(struct iot_disk_loss);
 	struct iot_block_info info = {
 		.kind = IOT_BLOCK_LEDGER,
 		.seq = seq,
 		.count = (uint32_t)n,
 		.first_ns = UINT64_MAX,
 		.first_id = UINT64_MAX,
-		.row_size = sizeof(struct iot_disk_loss),
-		.raw_bytes = (uint32_t)(n * sizeof(struct iot_disk_loss)),
+		.row_size = (uint16_t)row_size,
+		.raw_bytes = (uint32_t)(n * row_size),
 	};
 	int r;
 
@@ -394,7 +428,10 @@ int iot_block_encode_losses(struct iot_block_encoder *e, uint64_t seq,
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {
-		encode_loss(&losses[i], e->raw.data + i * sizeof(struct iot_disk_loss));
+		if (packet)
+			encode_packet_loss(&losses[i], e->raw.data + i * row_size);
+		else
+			encode_loss(&losses[i], e->raw.data + i * row_size);
 		/* Both of both: a row whose times are in disorder must not make the block invalid. */
 		info.first_ns = IOT_MIN(info.first_ns, losses[i].first_ns);
 		info.first_ns = IOT_MIN(info.first_ns, losses[i].last_ns);

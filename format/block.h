@@ -17,11 +17,17 @@
 #include "format/batch.h"
 #include "format/record.h"
 
+#define IOT_N_BLOCK_KINDS 5
+
 enum iot_block_kind {
 	IOT_BLOCK_REQUESTS = 1,
 	IOT_BLOCK_OPEN = 2, /* requests in flight at the seal */
 	IOT_BLOCK_LEDGER = 3,
+	IOT_BLOCK_PACKETS = 4, /* observations of packets */
 };
+
+/* Kind of the blocks that hold a stream's records; 0 = no such stream. */
+unsigned int iot_stream_block_kind(unsigned int stream);
 
 /* What a block header says. */
 struct iot_block_info {
@@ -52,7 +58,7 @@ int iot_block_encoder_new(struct iot_block_encoder **ret) IOT_MUST_CHECK;
 struct iot_block_encoder *iot_block_encoder_free(struct iot_block_encoder *e);
 
 /*
- * Encodes a batch (1..IOT_BLOCK_RECORDS_MAX records) as a block of kind REQUESTS or OPEN. The
+ * Encodes a batch (1..IOT_BLOCK_RECORDS_MAX records) as a block of a kind of its stream. The
  * bytes are the encoder's and valid until its next call. *ret_info (may be NULL) is what decoding
  * the header would give.
  */
@@ -62,11 +68,11 @@ int iot_block_encode(struct iot_block_encoder *e, enum iot_block_kind kind, uint
 		     struct iot_block_info *ret_info) IOT_MUST_CHECK;
 
 /*
- * Encodes n (1..IOT_BLOCK_RECORDS_MAX) losses as a ledger block. hash is an XXH64_state_t, updated
+ * Encodes n (1..IOT_BLOCK_RECORDS_MAX) losses of a stream as a ledger block. hash is an XXH64_state_t, updated
  * with the rows as they are in the file: after all ledger blocks its digest is the footer's
  * ledger_hash. May be NULL.
  */
-int iot_block_encode_losses(struct iot_block_encoder *e, uint64_t seq,
+int iot_block_encode_losses(struct iot_block_encoder *e, enum iot_stream stream, uint64_t seq,
 			    const struct iot_loss *losses, size_t n, void *hash,
 			    const uint8_t **ret, size_t *ret_size,
 			    struct iot_block_info *ret_info) IOT_MUST_CHECK;
@@ -114,8 +120,8 @@ int iot_block_decoder_new(struct iot_block_decoder **ret) IOT_MUST_CHECK;
 struct iot_block_decoder *iot_block_decoder_free(struct iot_block_decoder *d);
 
 /*
- * Decodes the data frame of a block of kind REQUESTS or OPEN into b, replacing its contents (its
- * arrays grow to info->count if they are smaller). The data hash is checked first. Columns that
+ * Decodes the data frame of a block of records into b, replacing its contents (its arrays grow to
+ * info->count if they are smaller, and b becomes a batch of the block's stream). The data hash is checked first. Columns that
  * were not selected, or that the block does not have, are null in iot_batch_get. On error b is
  * empty. -EBADMSG: the block is not valid; -ENOMEM.
  */
@@ -127,9 +133,9 @@ int iot_block_decode(struct iot_block_decoder *d, const struct iot_block_info *i
  * Decodes a ledger block into ret[0..info->count), which the caller has allocated. hash as in
  * iot_block_encode_losses. On error ret is undefined.
  */
-int iot_block_decode_losses(struct iot_block_decoder *d, const struct iot_block_info *info,
-			    const void *data, size_t size, void *hash,
-			    struct iot_loss *ret) IOT_MUST_CHECK;
+int iot_block_decode_losses(struct iot_block_decoder *d, enum iot_stream stream,
+			    const struct iot_block_info *info, const void *data, size_t size,
+			    void *hash, struct iot_loss *ret) IOT_MUST_CHECK;
 
 static inline void iot_block_encoder_freep(struct iot_block_encoder **e)
 {

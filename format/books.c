@@ -202,3 +202,90 @@ const char *iot_probe_label(const struct iot_segment_info *info, const struct io
 			*c = '?';
 	return buf;
 }
+
+/* ---- records by who made them ---- */
+
+#define MAX_CPUS 8192U /* ids on disk have room for 13 bits of CPU */
+
+static bool is_row(const struct iot_written *w, size_t i, uint16_t probe, uint32_t cpu)
+{
+	return w->rows[i].probe == probe && w->rows[i].cpu == cpu;
+}
+
+static size_t slot_of(const struct iot_written *w, uint16_t probe, uint32_t cpu)
+{
+	size_t mask = w->room * 2 - 1, at = (probe * 2654435769U ^ cpu * 40503U) & mask;
+
+	while (w->slots[at] && !is_row(w, w->slots[at] - 1, probe, cpu))
+		at = (at + 1) & mask;
+	return at;
+}
+
+static int written_grow(struct iot_written *w)
+{
+	size_t room = w->room ? w->room * 2 : 64;
+	uint32_t *slots = calloc(room * 2, sizeof(*slots));
+	struct iot_written_row *rows = slots ? reallocarray(w->rows, room, sizeof(*rows)) : NULL;
+
+	if (!rows) {
+		free(slots);
+		return -ENOMEM;
+	}
+	free(w->slots);
+	w->slots = slots;
+	w->rows = rows;
+	w->room = room;
+	for (size_t i = 0; i < w->n; i++)
+		w->slots[slot_of(w, w->rows[i].probe, w->rows[i].cpu)] = (uint32_t)i + 1;
+	return 0;
+}
+
+int iot_written_add(struct iot_written *w, uint16_t probe, uint32_t cpu)
+{
+	size_t at;
+	int r;
+
+	if (w->n > 0 && is_row(w, w->last, probe, cpu)) {
+		w->rows[w->last].n++;
+		return 0;
+	}
+	if (cpu >= MAX_CPUS) {
+		w->other++;
+		return 0;
+	}
+	if (w->n == w->room) {
+		r = written_grow(w);
+		if (r < 0)
+			return r;
+	}
+	at = slot_of(w, probe, cpu);
+	if (!w->slots[at]) {
+		w->rows[w->n] = (struct iot_written_row){.probe = probe, .cpu = cpu};
+		w->slots[at] = (uint32_t)++w->n;
+	}
+	w->last = w->slots[at] - 1;
+	w->rows[w->last].n++;
+	return 0;
+}
+
+uint64_t iot_written_take(struct iot_written *w, uint16_t probe, uint32_t cpu)
+{
+	uint64_t n;
+	size_t at;
+
+	if (!w->room)
+		return 0;
+	at = slot_of(w, probe, cpu);
+	if (!w->slots[at])
+		return 0;
+	n = w->rows[w->slots[at] - 1].n;
+	w->rows[w->slots[at] - 1].n = 0;
+	return n;
+}
+
+void iot_written_done(struct iot_written *w)
+{
+	free(w->rows);
+	free(w->slots);
+	*w = (struct iot_written){0};
+}

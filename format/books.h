@@ -55,6 +55,25 @@ enum iot_balance {
 /* The three equations of one row. A broken equation outranks one that cannot be checked. */
 enum iot_balance iot_books_balance(const struct iot_books *b);
 
+/* Records counted by who made them, to be held against `written` of the books. */
+struct iot_written_row {
+	uint64_t n;
+	uint32_t cpu;
+	uint16_t probe;
+};
+struct iot_written {
+	struct iot_written_row *rows; /* found through slots */
+	size_t n;
+	size_t room;
+	uint64_t other;	 /* records of CPUs that ids have no room for */
+	uint32_t *slots; /* row + 1, 0 = free; twice the room, a power of two */
+	size_t last;	 /* row that the last record went to */
+};
+int iot_written_add(struct iot_written *w, uint16_t probe, uint32_t cpu) IOT_MUST_CHECK;
+/* The count of a row, which is 0 afterwards. */
+uint64_t iot_written_take(struct iot_written *w, uint16_t probe, uint32_t cpu);
+void iot_written_done(struct iot_written *w);
+
 void iot_books_sum(const struct iot_footer *f, struct iot_books_summary *ret);
 /* Adds ledger entries; separate because a reader loads them only when asked. */
 void iot_books_sum_losses(struct iot_books_summary *s, const struct iot_loss *losses, size_t n);

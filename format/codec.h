@@ -33,7 +33,7 @@ uint8_t *iot_bytes_encode(const uint64_t *v, size_t n, uint8_t *out);
 int iot_bytes_decode(const uint8_t *in, size_t size, size_t n, uint64_t *v) IOT_MUST_CHECK;
 
 /* ---- DICT ---- */
-#define IOT_DICT_WORDS 4U
+#define IOT_DICT_WORDS 5U
 
 struct iot_dict {
 	uint32_t n;
@@ -64,7 +64,7 @@ static inline bool iot_dict_equal(const struct iot_dict *d, uint32_t i, const ui
 	const uint64_t *entry = d->words + (size_t)i * n_words;
 	uint64_t diff = 0;
 
-#pragma GCC unroll 4
+#pragma GCC unroll 5
 	for (uint32_t w = 0; w < n_words; w++)
 		diff |= entry[w] ^ words[w];
 	return diff == 0;
@@ -76,10 +76,10 @@ static inline uint64_t iot_dict_hash(const struct iot_dict *d, const uint64_t *w
 {
 	static const uint64_t factors[IOT_DICT_WORDS] = {
 		0x9E3779B97F4A7C15ULL, 0xC2B2AE3D27D4EB4FULL, 0xD6E8FEB86659FD93ULL,
-		0xA0761D6478BD642FULL};
+		0xA0761D6478BD642FULL, 0xE7037ED1A0B428DBULL};
 	uint64_t h = 0;
 
-#pragma GCC unroll 4
+#pragma GCC unroll 5
 	for (uint32_t w = 0; w < n_words; w++)
 		h += (words[w] ^ d->seed) * factors[w];
 	return h ^ h >> 32;

@@ -108,7 +108,7 @@ static int store_words(struct iot_batch *b, unsigned int c, const uint64_t *v)
 {
 	/* Bits that the fields of a word have; the others have no place in a record. */
 	unsigned int bits = b->schema->columns[c].bits, word = b->schema->columns[c].word;
-	struct iot_dict *d = &b->dicts[b->schema->columns[c].dict - 1];
+	struct iot_dict *d = &b->dicts[b->schema->columns[c].table - 1];
 
 	for (size_t i = 0; i < d->n; i++) {
 		if (bits < 64 && v[i] >> bits)
@@ -158,7 +158,7 @@ static bool fill_constant(struct iot_batch *b, const struct iot_column_form *f)
 	if (f->base != IOT_BASE_RAW || (d->flags & IOT_DESC_SIGNED && f->value) ||
 	    (d->bits < 64 && f->value >> d->bits))
 		return false;
-	if (d->dict && !(d->flags & IOT_DESC_SIDE) && f->value >= b->dicts[d->dict - 1].n)
+	if (d->index && f->value >= b->dicts[d->index - 1].n)
 		return false;
 	fill_array(b->arrays[c], d->width, f->count, f->value);
 	return true;
@@ -193,13 +193,12 @@ int iot_column_inverse(struct iot_batch *b, const struct iot_column_form *f, uin
 		for (size_t i = 0; i < f->count; i++)
 			v[i] = v[i] == NULL_MARK ? UINT64_MAX : v[i];
 	}
+	if (d->index && !indexes_fit(&b->dicts[d->index - 1], v, f->count))
+		return -EBADMSG;
 	if (d->flags & IOT_DESC_WORD)
 		return store_words(b, c, v);
 	if (d->flags & IOT_DESC_SIGNED)
 		return store_signed(b, c, v);
-	if (d->dict && !(d->flags & IOT_DESC_SIDE) &&
-	    !indexes_fit(&b->dicts[d->dict - 1], v, f->count))
-		return -EBADMSG;
 	if (!(d->flags & IOT_DESC_SPLIT))
 		return narrow(v, f->count, d->width, d->bits, b->arrays[c]);
 	for (uint32_t i = 0; i < f->count; i++) {

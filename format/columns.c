@@ -140,7 +140,7 @@ static void words_forward(const struct iot_batch *b, unsigned int c, enum iot_ba
 			  uint64_t *v, uint64_t *keys, struct iot_column_form *f)
 {
 	const struct iot_column_desc *desc = &b->schema->columns[c];
-	const struct iot_dict *d = &b->dicts[desc->dict - 1];
+	const struct iot_dict *d = &b->dicts[desc->table - 1];
 
 	for (size_t i = 0; i < d->n; i++)
 		v[i] = d->words[i * d->n_words + desc->word];

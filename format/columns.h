@@ -46,7 +46,7 @@ static inline uint32_t iot_column_count(const struct iot_batch *b, unsigned int 
 {
 	const struct iot_column_desc *d = &b->schema->columns[c];
 
-	return iot_column_is_table(d) ? b->dicts[d->dict - 1].n : b->n;
+	return iot_column_is_table(d) ? b->dicts[d->table - 1].n : b->n;
 }
 
 /*
@@ -77,3 +77,16 @@ void iot_request_unref(const struct iot_batch *b, unsigned int c, bool nulls, ui
 		       uint64_t *keys);
 void iot_request_split(const struct iot_batch *b, unsigned int c, uint64_t *v);
 int iot_request_unsplit(struct iot_batch *b, unsigned int c, const uint64_t *v) IOT_MUST_CHECK;
+
+/* ---- columns-packet.c ---- */
+enum iot_packet_dict {
+	IOT_PACKET_DICT_OBJECT,
+	IOT_PACKET_DICT_FLOW,
+	IOT_PACKET_DICT_ADDRESS,
+	IOT_PACKET_DICT_IFACE,
+	IOT_PACKET_DICT_CONTEXT,
+	IOT_PACKET_DICT_WHERE,
+};
+void iot_packet_ref(const struct iot_batch *b, unsigned int c, uint64_t *v, uint64_t *keys);
+void iot_packet_unref(const struct iot_batch *b, unsigned int c, bool nulls, uint64_t *v,
+		      uint64_t *keys);

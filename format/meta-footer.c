@@ -14,7 +14,7 @@
 #define FOOTER_SECTIONS                                                                     \
 	(1U << IOT_SECTION_PROBES | 1U << IOT_SECTION_DEVICES | 1U << IOT_SECTION_CGROUPS | \
 	 1U << IOT_SECTION_BOOKS | 1U << IOT_SECTION_WINDOWS | 1U << IOT_SECTION_INDEX |    \
-	 1U << IOT_SECTION_NOTE)
+	 1U << IOT_SECTION_NOTE | 1U << IOT_SECTION_SYMBOLS)
 
 void iot_meta_footer_done(struct iot_meta_footer *f)
 {
@@ -164,7 +164,7 @@ static int decode_index(const struct iot_sections *s, uint64_t n_blocks, struct 
 		e->count = le32toh(disk.count);
 		e->kind = (uint8_t)le32toh(disk.kind);
 		if (disk.reserved || le32toh(disk.kind) < IOT_BLOCK_REQUESTS ||
-		    le32toh(disk.kind) > IOT_BLOCK_LEDGER || e->count < 1 ||
+		    le32toh(disk.kind) >= IOT_N_BLOCK_KINDS || e->count < 1 ||
 		    e->count > IOT_BLOCK_RECORDS_MAX || e->offset < end ||
 		    e->offset > UINT64_MAX - e->size)
 			return -EBADMSG;
@@ -198,6 +198,11 @@ static int footer_sections(const struct iot_meta_footer *f, struct iot_buf *buf)
 	r = iot_section_add_names(buf, IOT_SECTION_CGROUPS, &in->cgroups);
 	if (r < 0)
 		return r;
+	if (in->symbols.n > 0) {
+		r = iot_section_add_names(buf, IOT_SECTION_SYMBOLS, &in->symbols);
+		if (r < 0)
+			return r;
+	}
 	r = iot_section_add_text(buf, IOT_SECTION_NOTE, in->note, sizeof(in->note));
 	if (r < 0)
 		return r;
@@ -263,18 +268,22 @@ static int decode_sections(const struct iot_sections *s, uint64_t n_blocks,
 	r = iot_section_names(s, IOT_SECTION_CGROUPS, &f->footer.cgroups);
 	if (r < 0)
 		return r;
+	r = iot_section_names(s, IOT_SECTION_SYMBOLS, &f->footer.symbols);
+	if (r < 0)
+		return r;
 	return iot_section_text(s, IOT_SECTION_NOTE, f->footer.note, sizeof(f->footer.note));
 }
 
 /* Each number of the footer is the sum over its kind of blocks: counts fit 64 bits by their limits. */
 static bool sums_agree(const struct iot_meta_footer *f)
 {
-	uint64_t sums[IOT_BLOCK_LEDGER + 1] = {0};
+	uint64_t sums[IOT_N_BLOCK_KINDS] = {0};
 
 	for (size_t i = 0; i < f->n_index; i++)
 		sums[f->index[i].kind] += f->index[i].count;
-	return sums[IOT_BLOCK_REQUESTS] == f->n_requests && sums[IOT_BLOCK_OPEN] == f->n_open &&
-	       sums[IOT_BLOCK_LEDGER] == f->n_losses;
+	/* A file has one stream's records only, which the reader checks. */
+	return sums[IOT_BLOCK_REQUESTS] + sums[IOT_BLOCK_PACKETS] == f->n_requests &&
+	       sums[IOT_BLOCK_OPEN] == f->n_open && sums[IOT_BLOCK_LEDGER] == f->n_losses;
 }
 
 int iot_meta_footer_decode(const void *data, size_t size, struct iot_meta_footer *ret,

@@ -13,9 +13,10 @@
 #include <endian.h>
 #include <xxhash.h>
 
-#define HEADER_SECTIONS                                                                    \
-	(1U << IOT_SECTION_HOST | 1U << IOT_SECTION_KERNEL | 1U << IOT_SECTION_SELECTION | \
-	 1U << IOT_SECTION_PROBES | 1U << IOT_SECTION_DEVICES)
+#define HEADER_SECTIONS                                                                      \
+	(1U << IOT_SECTION_HOST | 1U << IOT_SECTION_KERNEL | 1U << IOT_SECTION_SELECTION |   \
+	 1U << IOT_SECTION_PROBES | 1U << IOT_SECTION_DEVICES | 1U << IOT_SECTION_IDENTITY | \
+	 1U << IOT_SECTION_REASONS)
 
 /* ---- header ---- */
 
@@ -36,7 +37,13 @@ static int header_sections(const struct iot_segment_info *info, struct iot_buf *
 	r = iot_section_add_probes(buf, info->probes, info->n_probes);
 	if (r < 0)
 		return r;
-	return iot_section_add_names(buf, IOT_SECTION_DEVICES, &info->devices);
+	r = iot_section_add_names(buf, IOT_SECTION_DEVICES, &info->devices);
+	if (r < 0 || info->stream != IOT_STREAM_PACKET)
+		return r;
+	r = iot_section_add_text(buf, IOT_SECTION_IDENTITY, info->identity, sizeof(info->identity));
+	if (r < 0)
+		return r;
+	return iot_section_add_names(buf, IOT_SECTION_REASONS, &info->reasons);
 }
 
 int iot_meta_header_encode(const struct iot_segment_info *info, struct iot_buf *buf,
@@ -46,6 +53,7 @@ int iot_meta_header_encode(const struct iot_segment_info *info, struct iot_buf *
 		.frame.magic = htole32(IOT_MAGIC_HEADER),
 		.version = htole16(IOT_FORMAT_VERSION),
 		.fixed_size = htole32(sizeof(disk)),
+		.incompat = htole64(info->stream == IOT_STREAM_PACKET ? IOT_INCOMPAT_PACKET : 0),
 		.stream = info->stream,
 		.swap_out = info->swap_out,
 		.swap_in = info->swap_in,
@@ -109,7 +117,13 @@ static int decode_sections(const struct iot_sections *s, struct iot_segment_info
 	r = iot_section_probes(s, &info->probes, &info->n_probes);
 	if (r < 0)
 		return r;
-	return iot_section_names(s, IOT_SECTION_DEVICES, &info->devices);
+	r = iot_section_names(s, IOT_SECTION_DEVICES, &info->devices);
+	if (r < 0)
+		return r;
+	r = iot_section_text(s, IOT_SECTION_IDENTITY, info->identity, sizeof(info->identity));
+	if (r < 0)
+		return r;
+	return iot_section_names(s, IOT_SECTION_REASONS, &info->reasons);
 }
 
 int iot_meta_header_decode(const void *data, size_t size, struct iot_segment_info *ret,
@@ -132,6 +146,9 @@ int iot_meta_header_decode(const void *data, size_t size, struct iot_segment_inf
 	if (r < 0)
 		return r;
 	info.n_rings = le32toh(disk.n_rings);
+	/* Streams after the first announce themselves, or a reader would take them for requests. */
+	if (disk.stream == IOT_STREAM_PACKET && !(le64toh(disk.incompat) & IOT_INCOMPAT_PACKET))
+		return -EBADMSG;
 	if (disk.reserved0 || disk.reserved1 || disk.reserved2 ||
 	    le32toh(disk.fixed_size) < sizeof(disk) || info.n_rings < 1 ||
 	    info.n_rings > IOT_MAX_RINGS)

@@ -7,6 +7,7 @@
  * be read and says whether it is all, `load` refuses anything that does not match the footer.
  */
 #include "format/reader-priv.h"
+#include "format/schema.h"
 
 #include <xxhash.h>
 
@@ -63,11 +64,14 @@ static int load_data(struct iot_segment *s, const struct iot_block_info *info,
 int iot_segment_read_block(struct iot_segment *s, const struct iot_block_info *info,
 			   uint64_t columns, struct iot_batch *b, struct iot_error *err)
 {
+	const struct iot_schema *schema = iot_schema_of_kind(info->kind);
 	int r;
 
-	if (info->kind != IOT_BLOCK_REQUESTS && info->kind != IOT_BLOCK_OPEN)
-		return iot_error_set(err, -EINVAL, "%s: offset %llu: not a block of requests",
+	if (!schema)
+		return iot_error_set(err, -EINVAL, "%s: offset %llu: not a block of records",
 				     s->path, (unsigned long long)info->offset);
+	if (schema->stream != s->info.stream)
+		return block_error(s, info, -EBADMSG, err);
 	r = load_data(s, info, err);
 	if (r < 0)
 		return r;
@@ -120,8 +124,8 @@ int iot_segment_salvage_ledger(struct iot_segment *s, struct iot_loss **ret_loss
 		if (!more)
 			return iot_error_set(err, -ENOMEM, "%s: out of memory", s->path);
 		losses = more;
-		r = iot_block_decode_losses(s->decoder, &info, s->buf, info.data_size, hash,
-					    losses + n);
+		r = iot_block_decode_losses(s->decoder, s->info.stream, &info, s->buf,
+					    info.data_size, hash, losses + n);
 		if (r == -ENOMEM)
 			return iot_error_set(err, r, "%s: out of memory", s->path);
 		if (r < 0)

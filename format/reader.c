@@ -390,6 +390,7 @@ uint64_t iot_segment_declared(const struct iot_segment *s, enum iot_block_kind k
 {
 	switch (kind) {
 	case IOT_BLOCK_REQUESTS:
+	case IOT_BLOCK_PACKETS:
 		return s->meta.n_requests;
 	case IOT_BLOCK_OPEN:
 		return s->meta.n_open;

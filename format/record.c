@@ -253,6 +253,7 @@ void iot_segment_info_done(struct iot_segment_info *info)
 {
 	free(info->probes);
 	iot_names_done(&info->devices);
+	iot_names_done(&info->reasons);
 	*info = (struct iot_segment_info){0};
 }
 
@@ -265,5 +266,6 @@ void iot_footer_done(struct iot_footer *f)
 	free(f->probes);
 	iot_names_done(&f->devices);
 	iot_names_done(&f->cgroups);
+	iot_names_done(&f->symbols);
 	*f = (struct iot_footer){0};
 }

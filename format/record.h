@@ -175,6 +175,18 @@ struct iot_request {
 	char comm[IOT_COMM_LEN]; /* NUL padded, not necessarily terminated */
 };
 
+/* Between whom a packet went. Addresses in network order, IPv4 in the first four bytes. */
+struct iot_flow {
+	uint8_t src[16];
+	uint8_t dst[16];
+	uint16_t sport;
+	uint16_t dport;
+	uint16_t protocol; /* ethertype */
+	uint16_t vlan_tci;
+	uint8_t family; /* 4, 6, 0 = neither */
+	uint8_t ip_proto;
+};
+
 enum iot_loss_cause {
 	IOT_LOSS_RESERVE_FAILED = 1, /* ring full, filed by the kernel side */
 	IOT_LOSS_DECODE_FAILED = 2,
@@ -183,23 +195,39 @@ enum iot_loss_cause {
 	IOT_LOSS_UNSEEN = 5, /* no run of the probe saw it; a later observation proves it */
 };
 
-/* One ledger entry: n observations of object id at probe are missing. */
+/*
+ * One ledger entry: n observations of object id at probe are missing. Of a packet it says what the
+ * records would have said, as of the first of them.
+ */
 struct iot_loss {
 	uint64_t id;
 	uint64_t n;
 	uint64_t bytes;
-	uint64_t sector;
+	union {
+		uint64_t sector;
+		uint64_t parent; /* packet */
+	};
 	uint64_t first_ns;
 	uint64_t last_ns;
-	uint32_t dev;
-	uint32_t part;
-	uint32_t flags; /* enum iot_flag */
+	union {
+		uint32_t dev;
+		uint32_t netns; /* packet */
+	};
+	union {
+		uint32_t part;
+		uint32_t ifindex; /* packet */
+	};
+	uint32_t flags; /* enum iot_flag; packet: enum iot_packet_flag, of all of them */
 	uint16_t probe;
 	uint8_t op;
 	uint8_t cause;	   /* enum iot_loss_cause */
 	uint8_t swap;	   /* enum iot_swap */
 	uint8_t swap_rule; /* as of a request */
 	uint8_t pad[6];	   /* 0: losses are compared as bytes */
+	/* packet */
+	struct iot_flow flow;
+	uint8_t l4[2];
+	int32_t code;
 };
 
 enum iot_window_kind {

@@ -11,12 +11,11 @@
  */
 #include "format/books.h"
 #include "format/reader-internal.h"
+#include "format/schema.h"
 #include "format/verify.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
-
-#define MAX_CPUS 8192U /* as many as object ids can name */
 
 struct recovery {
 	struct iot_segment *s;
@@ -24,7 +23,8 @@ struct recovery {
 	struct iot_batch *b;
 	struct iot_window *windows;
 	size_t n_windows;
-	uint64_t written[MAX_CPUS];
+	struct iot_written written;
+	unsigned int kind; /* of the blocks that hold records */
 	uint64_t kept_records;
 	uint64_t lost_bytes;
 	uint64_t n_cut; /* holes */
@@ -109,7 +109,7 @@ static int cut(struct recovery *rc, const struct iot_block_info *info)
 	rc->n_cut++;
 	rc->lost_bytes += info->size;
 	/* A header (or the index) that is whole tells what the damaged data held. */
-	if (info->count > 0 && info->kind == IOT_BLOCK_REQUESTS)
+	if (info->count > 0 && info->kind == rc->kind)
 		return add_window(rc, info->first_ns, info->last_ns, info->count);
 	rc->gap = true;
 	return 0;
@@ -149,11 +149,12 @@ static int keep(struct recovery *rc, const struct iot_block_info *info, struct i
 		return iot_error_set(err, r, "writing the recovered file: %s", strerror(-r));
 	advance(rc, info);
 	for (uint32_t i = 0; i < iot_batch_count(rc->b); i++) {
-		struct iot_request req;
+		struct iot_row_key key;
 
-		iot_batch_get(rc->b, i, &req);
-		if (req.complete_cpu < MAX_CPUS)
-			rc->written[req.complete_cpu]++;
+		iot_batch_key(rc->b, i, &key);
+		r = iot_written_add(&rc->written, key.probe, key.cpu);
+		if (r < 0)
+			return iot_error_set(err, r, "out of memory");
 	}
 	rc->kept_records += info->count;
 	return 0;
@@ -176,7 +177,7 @@ static int copy_blocks(struct recovery *rc, struct iot_error *err)
 			break;
 		if (r == IOT_READ_GAP)
 			r = cut(rc, &info);
-		else if (info.kind == IOT_BLOCK_REQUESTS)
+		else if (info.kind == rc->kind)
 			r = keep(rc, &info, err);
 		if (r < 0)
 			return iot_error_set(err, r, "out of memory");
@@ -186,6 +187,14 @@ static int copy_blocks(struct recovery *rc, struct iot_error *err)
 		rc->gap = true;
 	r = close_gap(rc, NULL);
 	return r < 0 ? iot_error_set(err, r, "out of memory") : 0;
+}
+
+static int cmp_books(const void *a, const void *b)
+{
+	const struct iot_books *x = a, *y = b;
+
+	return x->probe != y->probe ? (x->probe > y->probe) - (x->probe < y->probe)
+				    : (x->cpu > y->cpu) - (x->cpu < y->cpu);
 }
 
 /* All that a torn file still knows of its books. */
@@ -207,20 +216,21 @@ static int torn_books(const struct recovery *rc, struct iot_books **ret, size_t 
 		.output_failed = IOT_COUNT_UNKNOWN,
 		.missed = IOT_COUNT_UNKNOWN,
 	};
-	struct iot_books *books = calloc(MAX_CPUS + info->n_probes, sizeof(*books));
+	struct iot_books *books = calloc(rc->written.n + info->n_probes + 1, sizeof(*books));
 	size_t n = 0;
 
 	if (!books)
 		return -ENOMEM;
-	for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++) {
-		if (!rc->written[cpu])
-			continue;
+	for (size_t i = 0; i < rc->written.n; i++) {
 		books[n] = unknown;
-		books[n].probe = IOT_PROBE_BLOCK_COMPLETE;
-		books[n].cpu = cpu;
-		books[n].written = rc->written[cpu];
+		books[n].probe = rc->written.rows[i].probe;
+		books[n].cpu = rc->written.rows[i].cpu;
+		books[n].written = rc->written.rows[i].n;
 		books[n++].missed = 0; /* is on the whole probe's row */
 	}
+	/* By probe and CPU, however the records came. */
+	if (n > 1)
+		qsort(books, n, sizeof(*books), cmp_books);
 	for (size_t i = 0; i < info->n_probes; i++) {
 		if (info->probes[i].state != IOT_ATTACH_ATTACHED)
 			continue;
@@ -359,7 +369,13 @@ int iot_recover(struct iot_segment *s, int out_dirfd, const char *out_name,
 	if (r < 0)
 		return r;
 	rc->s = s;
-	r = iot_batch_new(1, &rc->b); /* grows with the blocks */
+	rc->kind = iot_stream_block_kind(iot_segment_info(s)->stream);
+	if (!rc->kind)
+		return iot_error_set(err, -EPROTONOSUPPORT,
+				     "%s: a stream that this version does not know",
+				     iot_segment_path(s));
+	r = iot_batch_new_stream(iot_segment_info(s)->stream, 1,
+				 &rc->b); /* grows with the blocks */
 	if (r < 0)
 		return iot_error_set(err, r, "out of memory");
 	r = iot_writer_open(out_dirfd, out_name, iot_segment_info(s), &rc->w);
@@ -373,6 +389,7 @@ int iot_recover(struct iot_segment *s, int out_dirfd, const char *out_name,
 	iot_writer_close(rc->w);
 	iot_batch_free(rc->b);
 	free(rc->windows);
+	iot_written_done(&rc->written);
 	if (r < 0) {
 		unlinkat(out_dirfd, out_name, 0);
 		return r;

@@ -39,14 +39,24 @@ uint64_t iot_filter_columns(const struct iot_filter *f);
 
 struct iot_merge;
 
+/* One record where it lies. */
+struct iot_row {
+	struct iot_segment *segment;
+	const struct iot_batch *batch;
+	uint32_t i;
+};
+
 /* Segments are borrowed, sorted by (stream, capture, seq). notes gets what is damaged. */
 int iot_merge_new(struct iot_segment **segments, size_t n, const struct iot_filter *f,
 		  struct iot_verdict *notes, struct iot_merge **ret,
 		  struct iot_error *err) IOT_MUST_CHECK;
 struct iot_merge *iot_merge_free(struct iot_merge *m);
-/* The next record in time order, filtered by nothing but whole blocks; IOT_READ_END at the end. */
-int iot_merge_next(struct iot_merge *m, uint64_t columns, struct iot_request *ret,
-		   struct iot_segment **ret_segment, struct iot_error *err) IOT_MUST_CHECK;
+/*
+ * The next record in time order, filtered by nothing but whole blocks; IOT_READ_END at the end. columns are
+ * those of the segments' streams. The row's batch is good until the next call.
+ */
+int iot_merge_next(struct iot_merge *m, uint64_t columns, struct iot_row *ret,
+		   struct iot_error *err) IOT_MUST_CHECK;
 
 static inline void iot_merge_freep(struct iot_merge **m)
 {

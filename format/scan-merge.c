@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * scan-merge.c - many blocks as one stream of requests in order of completion, in bounded memory.
+ * scan-merge.c - many blocks as one stream of records in order of time, in bounded memory.
  *
  * Blocks of a segment are only nearly in time order: a worker drains ring after ring, so that a
  * stretch of one ring's blocks may lie after later times of another's. Headers (or the index) tell
@@ -12,6 +12,7 @@
  * put side by side by the wall clock of their first segment here; later steps of that clock do not
  * disturb the order inside a capture.
  */
+#include "format/batch-def.h"
 #include "format/books.h"
 #include "format/scan-internal.h"
 
@@ -68,6 +69,7 @@ struct iot_merge {
 	uint64_t n_held_records;
 	uint64_t load_key; /* something has to be loaded before a record of this key comes out */
 	bool load_pending;
+	bool taken; /* the top row was given out */
 	const struct iot_filter *filter;
 	struct iot_verdict *notes;
 };
@@ -78,6 +80,11 @@ static void note_damage(struct iot_merge *m, const struct iot_segment *s, uint64
 	iot_verdict_reason(m->notes, IOT_VERDICT_CORRUPT, "segment %llu: %s at offset %llu",
 			   (unsigned long long)iot_segment_info(s)->seq, what,
 			   (unsigned long long)offset);
+}
+
+static unsigned int records_kind(const struct iot_segment *s)
+{
+	return iot_stream_block_kind(iot_segment_info(s)->stream);
 }
 
 /* ---- the heap of decoded blocks ---- */
@@ -208,10 +215,7 @@ static int sort_rows(const struct iot_batch *b, uint32_t n, struct row **ret)
 	if (!rows)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
-		struct iot_request r;
-
-		iot_batch_get(b, i, &r);
-		rows[i] = (struct row){.ns = r.complete_ns, .i = i};
+		rows[i] = (struct row){.ns = iot_batch_ns(b, i), .i = i};
 		sorted = sorted && (i == 0 || rows[i - 1].ns <= rows[i].ns);
 	}
 	if (!sorted)
@@ -238,7 +242,7 @@ static int decode_block(struct iot_merge *m, struct merge_segment *seg, uint64_t
 	int r;
 
 	r = iot_segment_block_at(seg->s, mb->offset, &info, err);
-	if (r == -EBADMSG || (r == 0 && info.kind != IOT_BLOCK_REQUESTS)) {
+	if (r == -EBADMSG || (r == 0 && info.kind != records_kind(seg->s))) {
 		note_damage(m, seg->s, mb->offset, "damaged block");
 		return 0;
 	}
@@ -256,7 +260,7 @@ static int decode_block(struct iot_merge *m, struct merge_segment *seg, uint64_t
 		h->b = m->pool[--m->n_pool];
 	else if ((r = iot_batch_new(info.count, &h->b)) < 0)
 		return r;
-	r = iot_segment_read_block(seg->s, &info, columns | IOT_COLS_COMPLETE, h->b, NULL);
+	r = iot_segment_read_block(seg->s, &info, columns, h->b, NULL);
 	if (r == -EBADMSG) {
 		note_damage(m, seg->s, mb->offset, "damaged block");
 		return 0;
@@ -328,7 +332,7 @@ static int walk_blocks(struct iot_merge *m, struct merge_segment *seg, struct io
 				note_damage(m, seg->s, info.offset, "damaged bytes");
 			continue;
 		}
-		if (info.kind != IOT_BLOCK_REQUESTS ||
+		if (info.kind != records_kind(seg->s) ||
 		    filter_skips(m->filter, seg->s, info.first_ns, info.last_ns))
 			continue;
 		if (seg->n_blocks == cap) {
@@ -428,11 +432,29 @@ static int load_next(struct iot_merge *m, uint64_t columns, struct iot_error *er
 	return 0;
 }
 
-int iot_merge_next(struct iot_merge *m, uint64_t columns, struct iot_request *ret,
-		   struct iot_segment **ret_segment, struct iot_error *err)
+/* The row that was given out last belongs to the caller until the next call. */
+static void step(struct iot_merge *m)
 {
 	struct held *h;
 
+	if (!m->taken)
+		return;
+	m->taken = false;
+	h = m->heap[0];
+	if (++h->i == h->n) {
+		pop(m);
+	} else {
+		h->key = h->rows[h->i].ns + h->seg->key_offset;
+		sift_down(m, 0);
+	}
+}
+
+int iot_merge_next(struct iot_merge *m, uint64_t columns, struct iot_row *ret,
+		   struct iot_error *err)
+{
+	struct held *h;
+
+	step(m);
 	while (m->load_pending && (m->n_heap == 0 || m->load_key <= m->heap[0]->key)) {
 		int r;
 
@@ -449,14 +471,8 @@ int iot_merge_next(struct iot_merge *m, uint64_t columns, struct iot_request *re
 	if (m->n_heap == 0)
 		return IOT_READ_END;
 	h = m->heap[0];
-	iot_batch_get(h->b, h->rows[h->i].i, ret);
-	*ret_segment = h->seg->s;
-	if (++h->i == h->n) {
-		pop(m);
-	} else {
-		h->key = h->rows[h->i].ns + h->seg->key_offset;
-		sift_down(m, 0);
-	}
+	*ret = (struct iot_row){.segment = h->seg->s, .batch = h->b, .i = h->rows[h->i].i};
+	m->taken = true;
 	return 0;
 }
 
@@ -471,7 +487,7 @@ static int first_time(struct iot_merge *m, struct merge_segment *seg, struct iot
 
 	if (meta) {
 		for (size_t i = 0; i < meta->n_index; i++) {
-			if (meta->index[i].kind != IOT_BLOCK_REQUESTS)
+			if (meta->index[i].kind != records_kind(seg->s))
 				continue;
 			first = IOT_MIN(first, meta->index[i].first_ns);
 			last = IOT_MAX(last, meta->index[i].last_ns);
@@ -487,7 +503,7 @@ static int first_time(struct iot_merge *m, struct merge_segment *seg, struct iot
 				return r;
 			if (r == IOT_READ_END)
 				break;
-			if (r == IOT_READ_GAP || info.kind != IOT_BLOCK_REQUESTS)
+			if (r == IOT_READ_GAP || info.kind != records_kind(seg->s))
 				continue;
 			first = IOT_MIN(first, info.first_ns);
 			last = IOT_MAX(last, info.last_ns);

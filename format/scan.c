@@ -26,9 +26,9 @@ struct iot_scan {
 	size_t n_segments;
 	struct iot_filter filter;
 	uint64_t columns;
-	struct iot_merge *merge;    /* started by the first iot_scan_next */
-	struct iot_verdict opening; /* files that could not be used */
-	struct iot_verdict reading; /* damage met on the way */
+	struct iot_merge *merge[IOT_STREAM_PACKET + 1]; /* by stream; started by its first record */
+	struct iot_verdict opening;			/* files that could not be used */
+	struct iot_verdict reading;			/* damage met on the way */
 	struct dev_answer devs[DEV_CACHE];
 };
 
@@ -163,7 +163,8 @@ struct iot_scan *iot_scan_close(struct iot_scan *sc)
 {
 	if (!sc)
 		return NULL;
-	iot_merge_free(sc->merge);
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(sc->merge); i++)
+		iot_merge_free(sc->merge[i]);
 	for (size_t i = 0; i < sc->n_segments; i++)
 		iot_segment_close(sc->segments[i]);
 	free(sc->segments);
@@ -210,26 +211,45 @@ static bool match(struct iot_scan *sc, const struct iot_segment *s, const struct
 	return iot_filter_match_fields(f, r) && (!f->dev[0] || match_dev(sc, s, r->dev, r->part));
 }
 
+static int next_row(struct iot_scan *sc, enum iot_stream stream, uint64_t columns,
+		    struct iot_row *ret, struct iot_error *err)
+{
+	struct iot_merge **m = &sc->merge[stream];
+	int r;
+
+	if (!*m) {
+		struct iot_segment **first = sc->segments;
+		size_t n = 0;
+
+		/* Sorted by stream. */
+		while (first < sc->segments + sc->n_segments &&
+		       iot_segment_info(*first)->stream < stream)
+			first++;
+		while (first + n < sc->segments + sc->n_segments &&
+		       iot_segment_info(first[n])->stream == stream)
+			n++;
+		r = iot_merge_new(first, n, &sc->filter, &sc->reading, m, err);
+		if (r < 0)
+			return r;
+	}
+	return iot_merge_next(*m, columns, ret, err);
+}
+
 int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segment **ret_segment,
 		  struct iot_error *err)
 {
 	uint64_t columns = sc->columns | iot_filter_columns(&sc->filter);
-	struct iot_segment *s;
+	struct iot_row row;
 	int r;
 
-	if (!sc->merge) {
-		r = iot_merge_new(sc->segments, sc->n_segments, &sc->filter, &sc->reading,
-				  &sc->merge, err);
-		if (r < 0)
-			return r;
-	}
 	do {
-		r = iot_merge_next(sc->merge, columns, ret, &s, err);
+		r = next_row(sc, IOT_STREAM_BLOCK, columns, &row, err);
 		if (r != 0)
 			return r;
-	} while (!match(sc, s, ret));
+		iot_batch_get(row.batch, row.i, ret);
+	} while (!match(sc, row.segment, ret));
 	if (ret_segment)
-		*ret_segment = s;
+		*ret_segment = row.segment;
 	return 0;
 }
 

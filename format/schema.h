@@ -26,9 +26,9 @@ enum iot_desc_flag {
 	IOT_DESC_SPLIT = 1U << 3, /* shares its array with another column: the schema's functions */
 	IOT_DESC_TRY_BYTES = 1U << 4, /* byte planes may be smaller */
 	IOT_DESC_TRY_RAW = 1U << 5,   /* REF may be worse than nothing */
-	IOT_DESC_WORD = 1U << 6,      /* one value per entry of its dictionary, word `word` of it */
-	IOT_DESC_SIDE = 1U << 7, /* one value per entry of its dictionary, in an array of its own */
-	IOT_DESC_MUST = 1U << 8, /* a block without it says nothing */
+	IOT_DESC_WORD = 1U << 6,      /* one value per entry of `table`: word `word` of it */
+	IOT_DESC_SIDE = 1U << 7,      /* one value per entry of `table`, in an array of its own */
+	IOT_DESC_MUST = 1U << 8,      /* a block without it says nothing */
 };
 
 struct iot_column_desc {
@@ -36,16 +36,18 @@ struct iot_column_desc {
 	uint8_t width; /* bytes of an element of its array; 0 = none */
 	uint8_t base;  /* enum iot_base, unless the values forbid it */
 	uint8_t twin;  /* column of the same width that it equals if all of REF is 0; 0 = none */
-	uint8_t dict; /* 1 + number of the dictionary that it is an index into, a word or a side of */
+	uint8_t table; /* 1 + number of the dictionary that it is a word or a side of */
 	uint8_t word;
+	uint8_t index;	/* 1 + number of the dictionary that its values are indexes into */
 	uint16_t flags; /* enum iot_desc_flag */
 	uint64_t needs; /* columns (bits) without which it cannot be decoded */
 	uint64_t refs;	/* those that base REF needs in addition */
 };
 
 struct iot_dict_desc {
-	uint32_t limit; /* entries; never more than the batch has records */
+	uint32_t limit; /* entries; nor more than `per_record` for each record of the batch */
 	uint8_t n_words;
+	uint8_t per_record; /* entries that one record may need */
 };
 
 /* What every stream's record has. */
@@ -80,6 +82,7 @@ struct iot_schema {
 };
 
 extern const struct iot_schema iot_schema_request;
+extern const struct iot_schema iot_schema_packet;
 
 /* NULL: no such stream, or blocks of that kind have no columns. */
 const struct iot_schema *iot_schema_of(unsigned int stream);

@@ -37,7 +37,8 @@
 
 /* Feature words: a reader refuses unknown incompatible bits and ignores unknown compatible ones. */
 #define IOT_COMPAT_KNOWN 0ULL
-#define IOT_INCOMPAT_KNOWN 0ULL
+#define IOT_INCOMPAT_PACKET (1ULL << 0) /* a packet stream: other columns, other ledger rows */
+#define IOT_INCOMPAT_KNOWN IOT_INCOMPAT_PACKET
 
 /* Limits. A file beyond them is not valid; readers check them before they allocate. */
 #define IOT_LIMIT_HEADER_BYTES (4U << 20)  /* header frame */
@@ -170,6 +171,10 @@ enum iot_section {
 	IOT_SECTION_WINDOWS = 8, /* table of struct iot_disk_window */
 	IOT_SECTION_INDEX = 9,	 /* table of struct iot_disk_index */
 	IOT_SECTION_NOTE = 10,	 /* UTF-8, no NUL */
+	/* packet stream */
+	IOT_SECTION_IDENTITY = 11, /* header: "exact", or why ids are not; UTF-8, no NUL */
+	IOT_SECTION_REASONS = 12,  /* header: names of drop reasons */
+	IOT_SECTION_SYMBOLS = 13,  /* footer: names of code addresses */
 };
 
 /* Head of a table section: rows of row_size bytes; a reader takes the part of a row it knows. */
@@ -248,6 +253,33 @@ struct iot_disk_loss {
 	uint8_t reserved[6];
 };
 
+/* Content of a ledger block of the packet stream. */
+struct iot_disk_packet_loss {
+	uint64_t id;
+	uint64_t n;
+	uint64_t bytes;
+	uint64_t parent;
+	uint64_t first_ns;
+	uint64_t last_ns;
+	uint32_t netns;
+	uint32_t ifindex;
+	uint32_t flags;
+	uint16_t probe;
+	uint8_t reserved0;
+	uint8_t cause;
+	uint8_t src[16];
+	uint8_t dst[16];
+	uint16_t sport;
+	uint16_t dport;
+	uint16_t protocol;
+	uint16_t vlan_tci;
+	uint8_t family;
+	uint8_t ip_proto;
+	uint8_t l4[2];
+	int32_t code;
+	uint64_t reserved[2];
+};
+
 /*
  * Content of a block of requests: struct iot_disk_columns, its entries in ascending order of
  * column, then the payloads in the same order without gaps.
@@ -308,6 +340,54 @@ enum iot_column {
 	IOT_COLUMN_FILE_FSDEV = 40,
 };
 
+/* Columns of the packet stream: numbers of their own. */
+enum iot_packet_column {
+	IOT_PCOLUMN_TS = 1,
+	/* One value per packet of the block; the first two are its id. */
+	IOT_PCOLUMN_OBJECT_CPU = 2,	/* low 13 bits of the id */
+	IOT_PCOLUMN_OBJECT_COUNTER = 3, /* id >> 13 */
+	IOT_PCOLUMN_OBJECT = 4, /* of each observation: index into the packets of the block */
+	/* As of the packet's first observation in the block. */
+	IOT_PCOLUMN_FIRST_FLOW = 5, /* index into the FLOW dictionary */
+	IOT_PCOLUMN_FIRST_LEN = 6,
+	IOT_PCOLUMN_FIRST_CONTEXT = 7,
+	IOT_PCOLUMN_FIRST_MARK = 8,
+	IOT_PCOLUMN_FIRST_L4 = 9,
+	IOT_PCOLUMN_FIRST_IP_ID = 10,
+	IOT_PCOLUMN_FIRST_HOP = 11,
+	IOT_PCOLUMN_FIRST_FLAGS = 12,
+	IOT_PCOLUMN_FIRST_PARENT = 13,
+	/* One value per observation; the first nine in the order of the FIRST columns. */
+	IOT_PCOLUMN_FLOW = 16,
+	IOT_PCOLUMN_LEN = 17,
+	IOT_PCOLUMN_CONTEXT = 18, /* index */
+	IOT_PCOLUMN_MARK = 19,
+	IOT_PCOLUMN_L4 = 20, /* l4[0] | l4[1] << 8 */
+	IOT_PCOLUMN_IP_ID = 21,
+	IOT_PCOLUMN_HOP = 22,
+	IOT_PCOLUMN_FLAGS = 23,
+	IOT_PCOLUMN_PARENT = 24,
+	IOT_PCOLUMN_PROBE = 25,
+	IOT_PCOLUMN_CPU = 26,
+	IOT_PCOLUMN_IFACE = 27, /* index */
+	IOT_PCOLUMN_CODE = 28,
+	IOT_PCOLUMN_WHERE = 29, /* index */
+	IOT_PCOLUMN_RING = 30,
+	/* Dictionaries. */
+	IOT_PCOLUMN_FLOW_SRC = 40, /* index into the ADDRESS dictionary */
+	IOT_PCOLUMN_FLOW_DST = 41,
+	IOT_PCOLUMN_FLOW_SPORT = 42,
+	IOT_PCOLUMN_FLOW_DPORT = 43,
+	IOT_PCOLUMN_FLOW_PROTO = 44, /* protocol | family << 16 | ip_proto << 24 | vlan_tci << 32 */
+	IOT_PCOLUMN_ADDRESS_0 = 45,  /* bytes 0..7, the first in the highest bits */
+	IOT_PCOLUMN_ADDRESS_1 = 46,
+	IOT_PCOLUMN_IFACE_WORD = 47,   /* netns | ifindex << 32 */
+	IOT_PCOLUMN_CONTEXT_PIDS = 48, /* pid | tgid << 32 */
+	IOT_PCOLUMN_CONTEXT_COMM0 = 49,
+	IOT_PCOLUMN_CONTEXT_COMM1 = 50,
+	IOT_PCOLUMN_WHERE_WORD = 51,
+};
+
 enum iot_codec {
 	IOT_CODEC_CONST = 1, /* length 0: all 0; length 8: that value */
 	IOT_CODEC_PACK = 2,  /* bit-packed per 128 values with patches */
@@ -337,4 +417,5 @@ _Static_assert(sizeof(struct iot_disk_books) == 112, "layout");
 _Static_assert(sizeof(struct iot_disk_window) == 32, "layout");
 _Static_assert(sizeof(struct iot_disk_index) == 48, "layout");
 _Static_assert(sizeof(struct iot_disk_loss) == 72, "layout");
+_Static_assert(sizeof(struct iot_disk_packet_loss) == 128, "layout");
 _Static_assert(sizeof(struct iot_disk_column) == 16, "layout");

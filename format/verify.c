@@ -8,21 +8,25 @@
  * whose checksums hold are books that do not balance: `unknown`.
  */
 #include "format/books.h"
+#include "format/schema.h"
 #include "format/verify-internal.h"
-
-/* Rows of the books carry CPU numbers of 32 bits; ids on disk have room for 13. */
-#define MAX_CPUS 8192U
 
 struct tally {
 	struct iot_verdict *v;
-	uint64_t written[MAX_CPUS]; /* records by the CPU that completed them */
-	uint64_t other_cpus;	    /* records of CPUs beyond */
-	uint64_t counts[4];	    /* by enum iot_block_kind */
-	bool damaged;		    /* blocks are missing: what was counted is not all */
+	struct iot_written written;
+	uint64_t counts[IOT_N_BLOCK_KINDS];
+	bool damaged; /* blocks are missing: what was counted is not all */
 	uint64_t next_seq;
 	struct iot_ring_ends ends;
 	uint64_t excused; /* records that user space dropped, by the books: spans may have holes */
 };
+
+static void tally_freep(struct tally **t)
+{
+	if (*t)
+		iot_written_done(&(*t)->written);
+	free(*t);
+}
 
 static void check_spans(struct tally *t, const struct iot_block_info *info, uint32_t n_rings)
 {
@@ -60,19 +64,19 @@ static void damaged_block(struct tally *t, uint64_t offset, const char *what)
 			   (unsigned long long)offset);
 }
 
-static void count_rows(struct tally *t, const struct iot_batch *b)
+static int count_rows(struct tally *t, const struct iot_batch *b)
 {
-	struct iot_request r;
-
 	for (uint32_t i = 0; i < iot_batch_count(b); i++) {
-		iot_batch_get(b, i, &r);
-		if (r.complete_cpu < MAX_CPUS)
-			t->written[r.complete_cpu]++;
-		else
-			t->other_cpus++;
-		if (r.flags & IOT_FLAG_NO_START)
-			t->v->n_no_start++;
+		struct iot_row_key key;
+		int r;
+
+		iot_batch_key(b, i, &key);
+		r = iot_written_add(&t->written, key.probe, key.cpu);
+		if (r < 0)
+			return r;
+		t->v->n_no_start += key.no_start;
 	}
+	return 0;
 }
 
 /* 0: the block is good or was noted as damaged. */
@@ -83,8 +87,13 @@ static int read_block(struct iot_segment *s, struct tally *t, const struct iot_b
 
 	if (info->kind == IOT_BLOCK_LEDGER)
 		return 0; /* loaded as a whole */
+	if (!iot_schema_of(iot_segment_info(s)->stream)) {
+		iot_verdict_reason(t->v, IOT_VERDICT_UNKNOWN,
+				   "records of a stream that this version does not know");
+		return 0;
+	}
 	if (!*b) {
-		r = iot_batch_new(info->count, b);
+		r = iot_batch_new_stream(iot_segment_info(s)->stream, info->count, b);
 		if (r < 0)
 			return iot_error_set(err, r, "out of memory");
 	}
@@ -97,9 +106,10 @@ static int read_block(struct iot_segment *s, struct tally *t, const struct iot_b
 		return iot_error_set(err, r, "%s: offset %llu: %s", iot_segment_path(s),
 				     (unsigned long long)info->offset, strerror(-r));
 	t->counts[info->kind] += info->count;
-	if (info->kind == IOT_BLOCK_REQUESTS)
-		count_rows(t, *b);
-	return 0;
+	if (info->kind != iot_stream_block_kind(iot_segment_info(s)->stream))
+		return 0;
+	r = count_rows(t, *b);
+	return r < 0 ? iot_error_set(err, r, "out of memory") : 0;
 }
 
 static int walk(struct iot_segment *s, bool full, struct tally *t, struct iot_error *err)
@@ -131,7 +141,7 @@ static int walk(struct iot_segment *s, bool full, struct tally *t, struct iot_er
 			t->damaged = t->damaged || (f && f->reason == IOT_SEAL_RECOVERED);
 		}
 		t->next_seq = info.seq + 1;
-		if (info.kind == IOT_BLOCK_REQUESTS)
+		if (info.kind == iot_stream_block_kind(iot_segment_info(s)->stream))
 			check_spans(t, &info, iot_segment_info(s)->n_rings);
 		if (full)
 			r = read_block(s, t, &info, &b, err);
@@ -149,16 +159,10 @@ static void check_written(const struct iot_segment_info *info, const struct iot_
 	struct iot_verdict *v = t->v;
 	char name[64];
 
-	if (info->stream != IOT_STREAM_BLOCK)
-		return;
 	for (size_t i = 0; i < f->n_books; i++) {
 		const struct iot_books *b = &f->books[i];
-		uint64_t counted = 0;
+		uint64_t counted = iot_written_take(&t->written, b->probe, b->cpu);
 
-		if (b->probe == IOT_PROBE_BLOCK_COMPLETE && b->cpu < MAX_CPUS) {
-			counted = t->written[b->cpu];
-			t->written[b->cpu] = 0;
-		}
 		if (b->written == counted)
 			continue;
 		if (b->written != IOT_COUNT_UNKNOWN)
@@ -175,17 +179,21 @@ static void check_written(const struct iot_segment_info *info, const struct iot_
 					   name, b->cpu, (unsigned long long)b->written,
 					   (unsigned long long)counted);
 	}
-	for (uint32_t cpu = 0; cpu < MAX_CPUS; cpu++) {
-		if (!t->written[cpu])
+	for (size_t i = 0; i < t->written.n; i++) {
+		const struct iot_written_row *w = &t->written.rows[i];
+
+		if (!w->n)
 			continue;
 		v->books_unbalanced++;
-		iot_verdict_reason(v, IOT_VERDICT_UNKNOWN,
-				   "CPU %u: %llu records in the file that the books do not know",
-				   cpu, (unsigned long long)t->written[cpu]);
+		iot_verdict_reason(
+			v, IOT_VERDICT_UNKNOWN,
+			"%s, CPU %u: %llu records in the file that the books do not know",
+			iot_probe_label(info, f, w->probe, name, sizeof(name)), w->cpu,
+			(unsigned long long)w->n);
 	}
-	if (t->other_cpus)
+	if (t->written.other)
 		iot_verdict_reason(v, IOT_VERDICT_UNKNOWN, "%llu records of CPUs that cannot exist",
-				   (unsigned long long)t->other_cpus);
+				   (unsigned long long)t->written.other);
 }
 
 static int check_ledger(struct iot_segment *s, const struct iot_footer *f, struct tally *t,
@@ -218,11 +226,16 @@ static int check_ledger(struct iot_segment *s, const struct iot_footer *f, struc
 
 static void check_declared(struct iot_segment *s, struct tally *t)
 {
-	static const char *const names[] = {"", "requests", "requests in flight"};
+	static const char *const names[] = {[IOT_BLOCK_REQUESTS] = "requests",
+					    [IOT_BLOCK_OPEN] = "requests in flight",
+					    [IOT_BLOCK_PACKETS] = "observations"};
+	unsigned int records = iot_stream_block_kind(iot_segment_info(s)->stream);
 
-	for (unsigned int kind = IOT_BLOCK_REQUESTS; kind <= IOT_BLOCK_OPEN; kind++) {
+	for (unsigned int kind = 0; kind < IOT_ARRAY_SIZE(names); kind++) {
 		uint64_t declared = iot_segment_declared(s, kind);
 
+		if (kind != records && kind != IOT_BLOCK_OPEN)
+			continue;
 		if (declared != t->counts[kind])
 			iot_verdict_reason(t->v, IOT_VERDICT_UNKNOWN,
 					   "%llu %s by the footer, %llu in the file",
@@ -247,7 +260,7 @@ int iot_verify_one(struct iot_segment *s, bool full, struct iot_ring_ends *ret_e
 {
 	const struct iot_segment_info *info = iot_segment_info(s);
 	const struct iot_footer *f = iot_segment_footer(s);
-	_cleanup_free_ struct tally *t = calloc(1, sizeof(*t));
+	_cleanup_(tally_freep) struct tally *t = calloc(1, sizeof(*t));
 	struct iot_verdict v;
 	int r;
 
@@ -272,7 +285,7 @@ int iot_verify_one(struct iot_segment *s, bool full, struct iot_ring_ends *ret_e
 				   iot_segment_damaged(s) ? IOT_VERDICT_CORRUPT : IOT_VERDICT_TORN,
 				   "%s", iot_segment_state_text(s));
 	}
-	v.n_records = t->counts[IOT_BLOCK_REQUESTS];
+	v.n_records = t->counts[iot_stream_block_kind(info->stream)];
 	v.n_open = t->counts[IOT_BLOCK_OPEN];
 	if (ret_ends)
 		*ret_ends = t->ends;

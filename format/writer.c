@@ -36,6 +36,7 @@ struct iot_writer {
 	bool torn; /* bytes behind offset could not be cut */
 	bool sealed;
 	uint32_t n_rings;
+	enum iot_stream stream;
 	struct progress at;
 	struct iot_index_entry *index;
 	size_t index_room;
@@ -110,6 +111,7 @@ int iot_writer_open(int dirfd, const char *name, const struct iot_segment_info *
 		return -ENOMEM;
 	w->fd = -EBADF;
 	w->n_rings = info->n_rings;
+	w->stream = info->stream;
 	r = iot_block_encoder_new(&w->encoder);
 	if (r < 0)
 		return r;
@@ -175,6 +177,7 @@ static int append_block(struct iot_writer *w, const struct iot_block_info *info,
 	w->at.raw_bytes += info->raw_bytes;
 	switch (info->kind) {
 	case IOT_BLOCK_REQUESTS:
+	case IOT_BLOCK_PACKETS:
 		w->at.n_requests += info->count;
 		break;
 	case IOT_BLOCK_OPEN:
@@ -206,10 +209,11 @@ int iot_writer_put(struct iot_writer *w, const struct iot_batch *b, const struct
 {
 	assert(!w->sealed);
 	assert(n_spans == 0 || n_spans == w->n_rings);
+	assert(iot_batch_stream(b) == w->stream);
 
 	if (iot_batch_count(b) == 0)
 		return 0;
-	return put_batch(w, IOT_BLOCK_REQUESTS, b, spans, n_spans);
+	return put_batch(w, iot_stream_block_kind(w->stream), b, spans, n_spans);
 }
 
 int iot_writer_copy(struct iot_writer *w, const struct iot_block_info *info, const void *block)
@@ -270,8 +274,8 @@ static int put_losses(struct iot_writer *w, const struct iot_loss *losses, size_
 		struct iot_block_info info;
 		const uint8_t *data;
 
-		r = iot_block_encode_losses(w->encoder, w->at.next_seq, losses + i, k, hash, &data,
-					    &size, &info);
+		r = iot_block_encode_losses(w->encoder, w->stream, w->at.next_seq, losses + i, k,
+					    hash, &data, &size, &info);
 		if (r < 0)
 			return r;
 		r = append_block(w, &info, data);

@@ -38,6 +38,9 @@ struct iot_segment_info {
 	struct iot_probe *probes;
 	size_t n_probes;
 	struct iot_names devices; /* known when the segment was opened */
+	/* packet stream */
+	char identity[128];	  /* "exact", or why an id may be more than one packet */
+	struct iot_names reasons; /* drop reasons by value */
 };
 void iot_segment_info_done(struct iot_segment_info *info);
 
@@ -62,7 +65,8 @@ struct iot_footer {
 	size_t n_probes;
 	struct iot_names devices; /* every device named by a record of this segment */
 	struct iot_names cgroups;
-	char note[256]; /* free text: why recovered, what was cut; "" */
+	struct iot_names symbols; /* packet stream: code addresses */
+	char note[256];		  /* free text: why recovered, what was cut; "" */
 };
 void iot_footer_done(struct iot_footer *f);
 

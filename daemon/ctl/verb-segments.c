@@ -41,7 +41,8 @@ static uint64_t walk_blocks(struct iot_segment *s, uint64_t *ret_last_ns)
 		r = iot_segment_next_block(s, &block, NULL);
 		if (r < 0 || r == IOT_READ_END)
 			break;
-		if (r == IOT_READ_GAP || block.kind != IOT_BLOCK_REQUESTS)
+		if (r == IOT_READ_GAP ||
+		    block.kind != iot_stream_block_kind(iot_segment_info(s)->stream))
 			continue;
 		n += block.count;
 		last = IOT_MAX(last, block.last_ns);

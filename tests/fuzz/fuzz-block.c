@@ -7,6 +7,7 @@
  * made that are right, so that column table, codecs and transforms see the bytes.
  */
 #include "format/block.h"
+#include "format/packet.h"
 
 #include <assert.h>
 #include <lz4frame.h>
@@ -25,10 +26,16 @@ struct content_head {
 
 static void look_at(const struct iot_batch *b)
 {
+	struct iot_packet p;
 	struct iot_request r;
 	uint64_t sum = 0;
 
 	for (uint32_t i = 0; i < iot_batch_count(b); i++) {
+		if (iot_batch_stream(b) == IOT_STREAM_PACKET) {
+			iot_batch_get_packet(b, i, &p);
+			sum += p.id + p.where + p.flow.dst[15] + (uint8_t)p.comm[15];
+			continue;
+		}
 		iot_batch_get(b, i, &r);
 		sum += r.id + r.sector + r.cgroup + (uint8_t)r.comm[15];
 	}
@@ -47,7 +54,8 @@ static void decode(const struct iot_block_info *info, const uint8_t *data, size_
 	if (info->kind == IOT_BLOCK_LEDGER) {
 		losses = calloc(info->count ? info->count : 1, sizeof(*losses));
 		assert(losses);
-		(void)!iot_block_decode_losses(d, info, data, size, NULL, losses);
+		for (enum iot_stream s = IOT_STREAM_BLOCK; s <= IOT_STREAM_PACKET; s++)
+			(void)!iot_block_decode_losses(d, s, info, data, size, NULL, losses);
 		free(losses);
 		return;
 	}

@@ -7,6 +7,7 @@
  */
 #include "format/block.h"
 #include "format/meta.h"
+#include "tests/unit/gen-packet.h"
 #include "tests/unit/gen-trace.h"
 
 #include <fcntl.h>
@@ -74,6 +75,40 @@ static void put_block(const char *name, const uint8_t *block, size_t size,
 	free(content);
 }
 
+static void make_packets(void)
+{
+	static const char *const names[] = {"packet-flood", "packet-mixed", "packet-noise"};
+	struct iot_loss loss = {.id = 9, .n = 1, .probe = 70, .cause = 1, .code = 2};
+	struct iot_block_encoder *e;
+	struct iot_block_info info;
+	struct iot_batch *b;
+	const uint8_t *data;
+	size_t size;
+
+	for (unsigned int kind = GEN_PACKETS_FLOOD; kind <= GEN_PACKETS_NOISE; kind++) {
+		struct gen_packet g;
+		struct iot_packet p;
+
+		must(iot_block_encoder_new(&e), "encoder");
+		must(iot_batch_new_stream(IOT_STREAM_PACKET, 100, &b), "batch");
+		gen_packet_init(&g, kind, 3);
+		for (uint32_t i = 0; i < (kind == GEN_PACKETS_NOISE ? 10 : 100); i++) {
+			gen_packet(&g, &p);
+			must(iot_batch_add_packet(b, &p), "add");
+		}
+		must(iot_block_encode(e, IOT_BLOCK_PACKETS, kind, b, NULL, 0, &data, &size, &info),
+		     "encode");
+		put_block(names[kind], data, size, &info);
+		iot_batch_free(b);
+		iot_block_encoder_free(e);
+	}
+	must(iot_block_encoder_new(&e), "encoder");
+	must(iot_block_encode_losses(e, IOT_STREAM_PACKET, 3, &loss, 1, NULL, &data, &size, &info),
+	     "losses");
+	put_block("packet-ledger", data, size, &info);
+	iot_block_encoder_free(e);
+}
+
 static void make_blocks(void)
 {
 	static const struct {
@@ -121,8 +156,10 @@ static void make_blocks(void)
 		iot_batch_free(b);
 		iot_block_encoder_free(e);
 	}
+	make_packets();
 	must(iot_block_encoder_new(&e), "encoder");
-	must(iot_block_encode_losses(e, 3, losses, 3, NULL, &data, &size, &info), "losses");
+	must(iot_block_encode_losses(e, IOT_STREAM_BLOCK, 3, losses, 3, NULL, &data, &size, &info),
+	     "losses");
 	put_block("ledger", data, size, &info);
 	iot_block_encoder_free(e);
 }
@@ -198,10 +235,23 @@ static void make_meta(void)
 	must(iot_meta_footer_encode(&footer, &buf, NULL), "footer");
 	put("meta/footer", "F", 1, buf.data, buf.size);
 	put("meta/footer-repaired", "f", 1, buf.data, buf.size);
+	buf.size = 0;
+	info.stream = IOT_STREAM_PACKET;
+	snprintf(info.identity, sizeof(info.identity), "exact");
+	must(iot_names_add(&info.reasons, 2, "NOT_SPECIFIED"), "names");
+	must(iot_meta_header_encode(&info, &buf, NULL), "header");
+	put("meta/packet-header-repaired", "h", 1, buf.data, buf.size);
+	buf.size = 0;
+	must(iot_names_add(&footer.footer.symbols, 0xffffffff81000000ULL, "ip_rcv_core+0x10"),
+	     "names");
+	must(iot_meta_footer_encode(&footer, &buf, NULL), "footer");
+	put("meta/packet-footer-repaired", "f", 1, buf.data, buf.size);
 	iot_meta_trailer_encode(600, 1000 - 600 - IOT_TRAILER_BYTES, trailer);
 	put("meta/trailer", "T", 1, trailer, sizeof(trailer));
 	iot_buf_done(&buf);
 	iot_names_done(&info.devices);
+	iot_names_done(&info.reasons);
+	iot_names_done(&footer.footer.symbols);
 	iot_names_done(&footer.footer.cgroups);
 }
 

@@ -273,7 +273,7 @@ static void test_ledger(void **state)
 	size_t size;
 
 	assert_true(in && out && a && b);
-	_Static_assert(sizeof(*in) == 72, "no padding: rows may be compared as bytes");
+	_Static_assert(sizeof(*in) == 120, "no padding: rows may be compared as bytes");
 	for (size_t i = 0; i < N; i++) {
 		uint64_t words[8];
 
@@ -285,11 +285,11 @@ static void test_ledger(void **state)
 	}
 	XXH64_reset(a, 0);
 	XXH64_reset(b, 0);
-	assert_int_equal(iot_block_encode_losses(f->encoder, 9, in, N, a, &data, &size, &info), 0);
+	assert_int_equal(iot_block_encode_losses(f->encoder, IOT_STREAM_BLOCK, 9, in, N, a, &data, &size, &info), 0);
 	assert_int_equal(iot_block_header_decode(data, size, &parsed), 0);
 	assert_memory_equal(&info, &parsed, sizeof(info));
 	assert_int_equal(info.count, N);
-	assert_int_equal(iot_block_decode_losses(f->decoder, &info, data + info.header_size,
+	assert_int_equal(iot_block_decode_losses(f->decoder, IOT_STREAM_BLOCK, &info, data + info.header_size,
 						 info.data_size, b, out),
 			 0);
 	assert_memory_equal(in, out, N * sizeof(*in));
@@ -310,12 +310,12 @@ static void test_ledger_row_in_disorder(void **state)
 	const uint8_t *data;
 	size_t size;
 
-	assert_int_equal(iot_block_encode_losses(f->encoder, 0, &loss, 1, NULL, &data, &size, NULL),
+	assert_int_equal(iot_block_encode_losses(f->encoder, IOT_STREAM_BLOCK, 0, &loss, 1, NULL, &data, &size, NULL),
 			 0);
 	assert_int_equal(iot_block_header_decode(data, size, &info), 0);
 	assert_int_equal(info.first_ns, 0);
 	assert_int_equal(info.last_ns, 50);
-	assert_int_equal(iot_block_decode_losses(f->decoder, &info, data + info.header_size,
+	assert_int_equal(iot_block_decode_losses(f->decoder, IOT_STREAM_BLOCK, &info, data + info.header_size,
 						 info.data_size, NULL, &got),
 			 0);
 	assert_memory_equal(&loss, &got, sizeof(got));

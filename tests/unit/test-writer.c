@@ -160,7 +160,7 @@ static uint64_t walk(struct fixture *f, bool sealed, struct iot_meta_footer *ret
 		assert_true(block.size <= footer_offset - at);
 		assert_int_equal(block.seq, seq++);
 		if (block.kind == IOT_BLOCK_LEDGER)
-			assert_int_equal(iot_block_decode_losses(decoder, &block,
+			assert_int_equal(iot_block_decode_losses(decoder, IOT_STREAM_BLOCK, &block,
 								 data + at + block.header_size,
 								 block.data_size, NULL, losses),
 					 0);
