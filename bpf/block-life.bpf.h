@@ -171,7 +171,7 @@ static __always_inline struct ev_block *block_slot(struct emit_run *run, struct 
 	struct ev_block *init;
 	__u32 zero = 0;
 
-	if (e) {
+	if (likely(e)) {
 		*ret_live = e->state & EV_BLOCK_IN_FLIGHT;
 		if (!*ret_live && e->complete_ns < run->active->reap_before_ns)
 			return NULL;
@@ -232,7 +232,6 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	__u32 rq_flags = KREAD(direct, rq, rq_flags);
 	__u32 dev = compat_disk_dev(compat_rq_disk(rq, direct), direct);
 	__u8 state = EV_BLOCK_IN_FLIGHT, swap_rule;
-	__u64 task;
 
 	*(volatile __u8 *)&e->state = state;
 	barrier();
@@ -255,7 +254,7 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 		return;
 	}
 	e->hdr.id = emit_new_id(run);
-	if (!e->hdr.id)
+	if (unlikely(!e->hdr.id))
 		emit_identity_full(run);
 	e->dev = dev;
 	e->part = bio ? compat_bio_part_dev(bio, direct) : 0;
@@ -283,10 +282,7 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	if (bio)
 		e->cgroup = compat_bio_cgroup(bio, direct);
 	if (submitter != EV_SUBMITTER_NONE) {
-		task = bpf_get_current_pid_tgid();
-		e->pid = (__u32)task;
-		e->tgid = task >> 32;
-		bpf_get_current_comm(e->comm, sizeof(e->comm));
+		compat_current(&e->pid, &e->tgid, e->comm, direct);
 		e->submitter = submitter;
 		if (!e->cgroup)
 			e->cgroup = bpf_get_current_cgroup_id();

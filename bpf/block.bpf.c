@@ -38,36 +38,57 @@
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
 /* No entry to be had: the outcome of a hook that only takes notes. */
-static __always_inline int block_unidentified(struct emit_run *run, struct request *rq,
-					      const bool direct)
+static __always_inline void block_unidentified(struct emit_run *run, struct request *rq,
+					       const bool direct)
 {
 	if (!block_rq_selected(run, rq, direct)) {
 		emit_not_selected(run);
-		return 0;
+		return;
 	}
 	emit_identity_full(run);
 	emit_folded(run);
-	return 0;
+}
+
+/*
+ * The opening of every hook that only takes notes: the life of rq that this hook belongs to, begun here if no
+ * hook saw it before; NULL if there is nothing to note, the outcome then being counted.
+ */
+static __always_inline struct ev_block *block_open(struct emit_run *run, struct request *rq,
+						   const __u32 probe, const __u8 submitter,
+						   const bool direct)
+{
+	const bool births = probe == EV_PROBE_BLOCK_START;
+	struct ev_block *e;
+	bool live;
+
+	if (unlikely(!emit_enter(run, probe)))
+		return NULL;
+	e = block_slot(run, rq, &live);
+	if (unlikely(!e)) {
+		block_unidentified(run, rq, direct);
+		return NULL;
+	}
+	if (live && (births ? (e->state & EV_BLOCK_ISSUED) != 0
+			    : probe != EV_PROBE_BLOCK_REQUEUE && block_is_reborn(e, rq, direct))) {
+		block_end_unseen(run, e);
+		live = false;
+	}
+	if (births || !live)
+		block_begin(run, e, rq, submitter, direct);
+	if (unlikely(e->state & EV_BLOCK_NOT_SELECTED)) {
+		emit_not_selected(run);
+		return NULL;
+	}
+	return e;
 }
 
 static __always_inline int block_start(struct request *rq, const bool direct)
 {
 	struct emit_run run;
-	struct ev_block *e;
-	bool live;
+	struct ev_block *e = block_open(&run, rq, EV_PROBE_BLOCK_START, EV_SUBMITTER_START, direct);
 
-	if (!emit_enter(&run, EV_PROBE_BLOCK_START))
-		return 0;
-	e = block_slot(&run, rq, &live);
 	if (!e)
-		return block_unidentified(&run, rq, direct);
-	if (live && (e->state & EV_BLOCK_ISSUED))
-		block_end_unseen(&run, e);
-	block_begin(&run, e, rq, EV_SUBMITTER_START, direct);
-	if (e->state & EV_BLOCK_NOT_SELECTED) {
-		emit_not_selected(&run);
 		return 0;
-	}
 	e->start_ns = bpf_ktime_get_ns();
 	emit_folded(&run);
 	return 0;
@@ -76,24 +97,11 @@ static __always_inline int block_start(struct request *rq, const bool direct)
 static __always_inline int block_insert(struct request *rq, const bool direct)
 {
 	struct emit_run run;
-	struct ev_block *e;
-	bool live;
+	struct ev_block *e =
+		block_open(&run, rq, EV_PROBE_BLOCK_INSERT, EV_SUBMITTER_INSERT, direct);
 
-	if (!emit_enter(&run, EV_PROBE_BLOCK_INSERT))
-		return 0;
-	e = block_slot(&run, rq, &live);
 	if (!e)
-		return block_unidentified(&run, rq, direct);
-	if (live && block_is_reborn(e, rq, direct)) {
-		block_end_unseen(&run, e);
-		live = false;
-	}
-	if (!live)
-		block_begin(&run, e, rq, EV_SUBMITTER_INSERT, direct);
-	if (e->state & EV_BLOCK_NOT_SELECTED) {
-		emit_not_selected(&run);
 		return 0;
-	}
 	if (!e->issue_ns)
 		e->insert_ns = bpf_ktime_get_ns();
 	e->cmd_flags |= KREAD(direct, rq, cmd_flags) & ~block_op_mask;
@@ -138,26 +146,12 @@ static __always_inline int block_issue(struct request *rq, const bool direct)
 {
 	struct blk_mq_hw_ctx *hctx;
 	struct emit_run run;
-	struct ev_block *e;
+	struct ev_block *e = block_open(&run, rq, EV_PROBE_BLOCK_ISSUE, EV_SUBMITTER_ISSUE, direct);
 	__u32 flags;
 	__u64 now;
-	bool live;
 
-	if (!emit_enter(&run, EV_PROBE_BLOCK_ISSUE))
-		return 0;
-	e = block_slot(&run, rq, &live);
 	if (!e)
-		return block_unidentified(&run, rq, direct);
-	if (live && block_is_reborn(e, rq, direct)) {
-		block_end_unseen(&run, e);
-		live = false;
-	}
-	if (!live)
-		block_begin(&run, e, rq, EV_SUBMITTER_ISSUE, direct);
-	if (e->state & EV_BLOCK_NOT_SELECTED) {
-		emit_not_selected(&run);
 		return 0;
-	}
 	now = bpf_ktime_get_ns();
 	flags = KREAD(direct, rq, cmd_flags);
 	if (!e->issue_ns) {
@@ -186,20 +180,11 @@ static __always_inline int block_issue(struct request *rq, const bool direct)
 static __always_inline int block_requeue(struct request *rq, const bool direct)
 {
 	struct emit_run run;
-	struct ev_block *e;
-	bool live;
+	struct ev_block *e =
+		block_open(&run, rq, EV_PROBE_BLOCK_REQUEUE, EV_SUBMITTER_NONE, direct);
 
-	if (!emit_enter(&run, EV_PROBE_BLOCK_REQUEUE))
-		return 0;
-	e = block_slot(&run, rq, &live);
 	if (!e)
-		return block_unidentified(&run, rq, direct);
-	if (!live)
-		block_begin(&run, e, rq, EV_SUBMITTER_NONE, direct);
-	if (e->state & EV_BLOCK_NOT_SELECTED) {
-		emit_not_selected(&run);
 		return 0;
-	}
 	e->requeues++;
 	e->state &= ~EV_BLOCK_ISSUED;
 	emit_folded(&run);
@@ -249,7 +234,6 @@ static __always_inline int block_getrq(struct bio *bio, const bool direct)
 	struct block_note note = {};
 	struct emit_run run;
 	__u64 key = (__u64)bio;
-	__u64 task;
 
 	if (!emit_enter(&run, EV_PROBE_BLOCK_GETRQ))
 		return 0;
@@ -261,11 +245,8 @@ static __always_inline int block_getrq(struct bio *bio, const bool direct)
 	note.cgroup = compat_bio_cgroup(bio, direct);
 	if (!note.cgroup)
 		note.cgroup = bpf_get_current_cgroup_id();
-	task = bpf_get_current_pid_tgid();
-	note.pid = (__u32)task;
-	note.tgid = task >> 32;
 	note.cmd_flags = KREAD(direct, bio, bi_opf);
-	bpf_get_current_comm(note.comm, sizeof(note.comm));
+	compat_current(&note.pid, &note.tgid, note.comm, direct);
 	if (bpf_map_update_elem(&notes, &key, &note, BPF_ANY))
 		emit_identity_full(&run);
 	emit_folded(&run);
@@ -359,7 +340,7 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 	__u64 now;
 	void *ring;
 
-	if (!emit_enter(&run, EV_PROBE_BLOCK_COMPLETE))
+	if (unlikely(!emit_enter(&run, EV_PROBE_BLOCK_COMPLETE)))
 		return 0;
 	bio = KREAD(direct, rq, bio);
 	data_len = KREAD(direct, rq, __data_len);
@@ -369,9 +350,9 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 	final = !step && (!bio || n_bytes >= data_len);
 
 	e = block_slot(&run, rq, &live);
-	if (!e)
+	if (unlikely(!e))
 		return block_complete_unidentified(&run, rq, error, n_bytes, final, direct);
-	if (!live)
+	if (unlikely(!live))
 		block_begin(&run, e, rq, EV_SUBMITTER_NONE, direct);
 	now = bpf_ktime_get_ns();
 	if (e->state & EV_BLOCK_NOT_SELECTED) {
@@ -381,7 +362,7 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 		return 0;
 	}
 	block_chunk(e, bio, error, n_bytes, data_len, rq_flags);
-	if (!final) {
+	if (unlikely(!final)) {
 		if (step)
 			e->state &= ~EV_BLOCK_ISSUED;
 		else if (n_bytes)
@@ -392,7 +373,7 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 	block_finish(&run, e, rq, rq_flags, now, direct);
 	ring = emit_ring(&run);
 	record = emit_reserve(ring, sizeof(*record));
-	if (record) {
+	if (likely(record)) {
 		__builtin_memcpy(record, e, sizeof(*record));
 		record->state &= ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_ISSUED);
 		emit_submit(&run, ring, record);

@@ -17,6 +17,30 @@
 
 #define COMPAT_DEV(major, minor) (((__u32)(major) << 20) | ((__u32)(minor)&0xfffffU))
 
+/*
+ * Who runs: one task_struct and plain loads where bpf_get_current_task_btf() exists (3ca1032ab7ab, 5.11),
+ * which cost less than the two helpers that 5.10 and raw programs need.
+ */
+static __always_inline void compat_current(__u32 *ret_pid, __u32 *ret_tgid, char *ret_comm,
+					   const bool direct)
+{
+	if (direct && bpf_core_enum_value_exists(enum bpf_func_id___task_btf,
+						 BPF_FUNC_get_current_task_btf)) {
+		struct task_struct *task = (void *)bpf_get_current_task_btf();
+
+		*ret_pid = task->pid;
+		*ret_tgid = task->tgid;
+		((__u64 *)ret_comm)[0] = ((__u64 *)task->comm)[0];
+		((__u64 *)ret_comm)[1] = ((__u64 *)task->comm)[1];
+	} else {
+		__u64 id = bpf_get_current_pid_tgid();
+
+		*ret_pid = (__u32)id;
+		*ret_tgid = id >> 32;
+		bpf_get_current_comm(ret_comm, 16);
+	}
+}
+
 static __always_inline __u32 compat_disk_dev(struct gendisk *disk, const bool direct)
 {
 	if (!disk)

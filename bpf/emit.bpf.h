@@ -191,13 +191,12 @@ static __always_inline __u64 emit_new_id(struct emit_run *run)
 
 	if (!counter)
 		return 0;
-#pragma unroll
 	for (int i = 0; i < 8; i++) {
 		__u64 before = *(volatile __u64 *)counter, after;
 
 		__sync_fetch_and_add(counter, 1);
 		after = *(volatile __u64 *)counter;
-		if (after == before + 1)
+		if (likely(after == before + 1))
 			return EV_ID(after, run->cpu);
 	}
 	return 0;

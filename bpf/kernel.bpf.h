@@ -51,7 +51,22 @@ enum {
 	BPF_RB_AVAIL_DATA = 0,
 };
 
+/* Which way is usual: the rest goes to the end of a program, whose cost is largely the lines it touches. */
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+/* Only to ask whether the running kernel has the helper. */
+enum bpf_func_id___task_btf {
+	BPF_FUNC_get_current_task_btf = 158,
+};
+
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct task_struct {
+	int pid;
+	int tgid;
+	char comm[16];
+};
 
 struct kernfs_node {
 	__u64 id;
