@@ -88,6 +88,14 @@ rm -f "$OUT"/*.jsonl
 last_base=
 base() { last_base=$(fio_run base randrw 4k "$RUN_S"); log "  untraced    $last_base"; }
 
+# The control: what two neighbouring untraced runs say of a third. What differs from 100% is the machine's own noise.
+measure_none() {
+	local r iops n
+	r=$(fio_run none randrw 4k "$RUN_S")
+	read -r iops n <<<"$r"
+	jq -nc --argjson iops "$iops" --argjson n "$n" '{iops:$iops, requests:$n, bytes:0, lost_events:0}'
+	log "  control     $r"
+}
 measure_iotraced() {
 	daemon_start "$mnt/state" 16MiB
 	local c0 c1 r iops n lost
@@ -149,7 +157,7 @@ fio_run warmup randrw 4k 2 >/dev/null
 for i in $(seq "$ROUNDS"); do
 	log "round $i of $ROUNDS"
 	base; before=$last_base
-	for tracer in iotraced perf bpftrace; do
+	for tracer in none iotraced perf bpftrace; do
 		"measure_$tracer" >"$mnt/one.json"
 		base; after=$last_base
 		jq -c --argjson b "${before%% *}" --argjson a "${after%% *}" \
@@ -193,7 +201,7 @@ log "user space: drain, decode, encode, LZ4, write"
 "$B/tests/bench/bench-drain" "$mnt" >"$OUT/drain.json"
 "$B/tests/bench/bench-codec" >"$OUT/codec.json"
 
-for t in iotraced perf bpftrace; do
+for t in none iotraced perf bpftrace; do
 	jq -sc --arg t "$t" 'def med: sort | if length % 2 == 1 then .[length/2|floor] else (.[length/2-1] + .[length/2]) / 2 end;
 		{($t): {rounds: length, base_iops: (map(.base_iops)|med), iops: (map(.iops)|med), kept: (map(.kept)|med),
 		kept_min: (map(.kept)|min), kept_max: (map(.kept)|max), bytes_per_request: (map(.bytes_per_request)|med),

@@ -15,7 +15,7 @@ def tracer($name; $t): [$name, ($t.iops | round), ($t.kept | pct), ($t.kept_min 
 "\(.tracers.iotraced.rounds) rounds, each tracer between two untraced runs; medians.",
 "",
 ([["tracer", "IOPS", "IOPS kept", "least .. most", "bytes/request", "lost"],
-  ["none", (.tracers.iotraced.base_iops | round), "100%", "", "", ""],
+  ["none (control)", (.tracers.none.iops | round), (.tracers.none.kept | pct), (.tracers.none.kept_min | pct) + " .. " + (.tracers.none.kept_max | pct), "", ""],
   tracer("iotraced"; .tracers.iotraced), tracer("perf record, lz4"; .tracers.perf), tracer("bpftrace, lz4"; .tracers.bpftrace)]
  | .[] | map(tostring) | @tsv),
 "",
