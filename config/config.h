@@ -45,6 +45,17 @@ struct iot_stream_config {
 	enum iot_swap_policy swap;
 };
 
+/* What of the packet stream is recorded, beside the sizes that all streams have. */
+struct iot_packet_config {
+	char *filter;	      /* pcap-filter(7); "" = every packet */
+	uint64_t sample;      /* one flow in this many; 1 = all */
+	uint64_t drops_per_s; /* always-on events per CPU and reason */
+	bool gro;
+	bool qdisc;
+	bool functions;
+	bool programs;
+};
+
 struct iot_device_filter {
 	struct iot_strv include; /* names or globs ("nvme*", "8:16"); empty = all */
 	struct iot_strv exclude;
@@ -58,7 +69,8 @@ struct iot_retention {
 
 struct iot_config {
 	struct iot_stream_config block;
-	struct iot_stream_config packet; /* enabled = false until the packet stream is built */
+	struct iot_stream_config packet; /* in_flight_entries: sk_buffs known at once */
+	struct iot_packet_config packets;
 	struct iot_device_filter devices;
 	struct iot_retention retention;
 	char *state_dir;

@@ -26,6 +26,7 @@ enum config_type {
 	CONFIG_PATH = 8,     /* char *, absolute */
 	CONFIG_GROUP = 9,    /* char *, a group name or "" */
 	CONFIG_DEVICES = 10, /* struct iot_strv, names or globs */
+	CONFIG_TEXT = 11,    /* char *, anything without control characters */
 };
 
 enum config_key_flags {

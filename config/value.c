@@ -241,6 +241,7 @@ int config_value_set(const struct config_key *key, const char *text, const char 
 	case CONFIG_CHOICE:
 	case CONFIG_PATH:
 	case CONFIG_GROUP:
+	case CONFIG_TEXT:
 		if (key->type == CONFIG_CHOICE)
 			r = parse_choice(key, text, place, &choice, err);
 		else
@@ -342,6 +343,7 @@ static void put_value(FILE *f, const struct config_key *key, const struct iot_co
 		return;
 	case CONFIG_PATH:
 	case CONFIG_GROUP:
+	case CONFIG_TEXT:
 		put_quoted(f, *(char *const *)field);
 		return;
 	case CONFIG_DEVICES:

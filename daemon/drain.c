@@ -10,23 +10,38 @@ struct head {
 	int state; /* of ring_peek() */
 };
 
-int drain_init(struct drain *d, const struct probes_kernel *kernel, uint32_t n_cpus,
-	       uint32_t n_rings, uint32_t block_records)
+static int init_outs(struct drain *d, uint32_t n_rings, uint32_t block_records)
 {
 	int r;
 
-	if (n_rings < 1 || n_rings > IOT_MAX_RINGS)
-		return -EINVAL;
-	*d = (struct drain){.n_rings = n_rings};
-	decode_block_init(&d->decoder, kernel, n_cpus);
+	d->n_rings = n_rings;
 	for (unsigned int i = 0; i < 2; i++) {
-		r = segment_out_init(&d->outs[i], block_records, n_rings);
+		r = segment_out_init(&d->outs[i], d->stream, block_records, n_rings);
 		if (r < 0) {
 			drain_done(d);
 			return r;
 		}
 	}
 	return 0;
+}
+
+int drain_init(struct drain *d, const struct probes_kernel *kernel, uint32_t n_cpus,
+	       uint32_t n_rings, uint32_t block_records)
+{
+	if (n_rings < 1 || n_rings > IOT_MAX_RINGS)
+		return -EINVAL;
+	*d = (struct drain){.stream = IOT_STREAM_BLOCK, .take = drain_take_block};
+	decode_block_init(&d->decoder, kernel, n_cpus);
+	return init_outs(d, n_rings, block_records);
+}
+
+int drain_init_packet(struct drain *d, uint32_t n_cpus, uint32_t n_rings, uint32_t block_records)
+{
+	if (n_rings < 1 || n_rings > IOT_MAX_RINGS)
+		return -EINVAL;
+	*d = (struct drain){.stream = IOT_STREAM_PACKET, .take = drain_take_packet};
+	d->packet_decoder.n_cpus = n_cpus;
+	return init_outs(d, n_rings, block_records);
 }
 
 void drain_done(struct drain *d)
@@ -48,15 +63,7 @@ bool drain_refresh(struct drain *d)
 	return any;
 }
 
-static struct segment_out *out_of(struct drain *d, uint64_t epoch)
-{
-	struct segment_out *o = &d->outs[epoch & 1];
-
-	return o->books && o->books->epoch == epoch ? o : NULL;
-}
-
-/* The books that speak for a record nobody can place: those of the oldest epoch in flight. */
-static struct segment_out *oldest(struct drain *d)
+struct segment_out *drain_oldest(struct drain *d)
 {
 	struct segment_out *a = &d->outs[0], *b = &d->outs[1];
 
@@ -67,87 +74,34 @@ static struct segment_out *oldest(struct drain *d)
 	return a->books->epoch < b->books->epoch ? a : b;
 }
 
-/* Cold: a record that ends here. r is NULL where it could not be decoded. */
-static void file_record(struct drain *d, const struct ev_hdr *hdr, const struct iot_request *r,
-			enum iot_loss_cause cause)
+void drain_file(struct drain *d, const struct ev_hdr *hdr, struct iot_loss *l)
 {
-	struct segment_out *o = out_of(d, hdr->epoch);
+	struct segment_out *o = drain_out(d, hdr->epoch);
 	uint32_t cpu = o ? hdr->cpu : UINT32_MAX;
-	struct iot_loss l;
 
-	if (cause == IOT_LOSS_OUTPUT_FAILED)
+	if (l->cause == IOT_LOSS_OUTPUT_FAILED)
 		d->output_failed++;
 	else
 		d->decode_failed++;
 	if (!o)
-		o = oldest(d);
+		o = drain_oldest(d);
 	if (!o->books)
 		return; /* after the last seal: no program should have been running */
-	decode_block_user_loss(hdr, r, cause, r && r->start_ns ? r->start_ns : o->books->first_ns,
-			       clock_now_ns(), &l);
-	epoch_file_loss(o->books, cpu, &l, false);
+	if (!l->first_ns)
+		l->first_ns = o->books->first_ns;
+	epoch_file_loss(o->books, cpu, l, false);
 }
 
-static void note_device(struct drain *d, struct segment_out *o, uint32_t dev)
+void drain_note_device(struct drain *d, struct segment_out *o, uint64_t key)
 {
-	if (id_set_add(&o->books->devices, dev) && d->n_new_devices < DRAIN_MAX_NEW_KEYS)
-		d->new_devices[d->n_new_devices++] = dev;
+	if (id_set_add(&o->books->devices, key) && d->n_new_devices < DRAIN_MAX_NEW_KEYS)
+		d->new_devices[d->n_new_devices++] = key;
 }
 
-static inline void note_record(struct drain *d, struct segment_out *o, const struct iot_request *r)
+void drain_note_cgroup(struct drain *d, struct segment_out *o, uint64_t key)
 {
-	epoch_count_written(o->books, r->complete_cpu, EV_PROBE_BLOCK_COMPLETE);
-	if (__builtin_expect(r->part != o->books->devices.last, 0)) {
-		note_device(d, o, r->dev);
-		note_device(d, o, r->part);
-	}
-	if (__builtin_expect(id_set_add(&o->books->cgroups, r->cgroup), 0) &&
-	    d->n_new_cgroups < DRAIN_MAX_NEW_KEYS)
-		d->new_cgroups[d->n_new_cgroups++] = r->cgroup;
-	if (__builtin_expect(r->swap != IOT_SWAP_NONE, 0)) {
-		if (r->swap == IOT_SWAP_OUT)
-			d->swap_out_bytes += r->bytes_done;
-		else
-			d->swap_in_bytes += r->bytes_done;
-	}
-	d->last_record_ns = r->complete_ns;
-}
-
-/* 0: taken. DRAIN_FULL: not. */
-static inline int take(struct drain *d, uint32_t ring, const void *data, uint32_t len)
-{
-	struct segment_out *o;
-	struct iot_request r;
-	struct ev_hdr hdr;
-	int q;
-
-	q = decode_block_record(&d->decoder, data, len, &r, &hdr);
-	if (__builtin_expect(q != 0, 0)) {
-		file_record(d, &hdr, NULL, IOT_LOSS_DECODE_FAILED);
-		return 0;
-	}
-	o = &d->outs[hdr.epoch & 1];
-	if (__builtin_expect(!o->books || o->books->epoch != hdr.epoch, 0)) {
-		file_record(d, &hdr, &r, IOT_LOSS_DECODE_FAILED);
-		return 0;
-	}
-	if (__builtin_expect(d->give_up, 0)) {
-		file_record(d, &hdr, &r, IOT_LOSS_OUTPUT_FAILED);
-		return 0;
-	}
-	r.ring = (uint8_t)ring;
-	q = segment_out_add(o, &r, d->rings[ring].pos);
-	if (__builtin_expect(q != 0, 0)) {
-		if (q == IOT_BATCH_FULL && iot_batch_count(o->batch) > 0) {
-			d->full = o;
-			return DRAIN_FULL;
-		}
-		/* No room in an empty batch, or no memory: the batch will not have it. */
-		file_record(d, &hdr, &r, IOT_LOSS_OUTPUT_FAILED);
-		return 0;
-	}
-	note_record(d, o, &r);
-	return 0;
+	if (id_set_add(&o->books->cgroups, key) && d->n_new_cgroups < DRAIN_MAX_NEW_KEYS)
+		d->new_cgroups[d->n_new_cgroups++] = key;
 }
 
 /* One ring alone: nothing to merge. */
@@ -172,7 +126,7 @@ static int run_single(struct drain *d, uint64_t budget, uint64_t *ret_taken)
 		__builtin_prefetch((const uint8_t *)data + 3UL * (len + RING_HDR_BYTES));
 		__builtin_prefetch((const uint8_t *)data + 3UL * (len + RING_HDR_BYTES) + 64);
 		__builtin_prefetch((const uint8_t *)data + 3UL * (len + RING_HDR_BYTES) + 128);
-		if (take(d, 0, data, len) != 0) {
+		if (d->take(d, 0, data, len) != 0) {
 			*ret_taken = taken;
 			return DRAIN_FULL;
 		}
@@ -193,7 +147,8 @@ static void look(struct drain *d, uint32_t i, struct head *h)
 {
 	h->state = ring_peek(&d->rings[i], &h->data, &h->len);
 	if (h->state == 0)
-		h->time_ns = decode_block_time(h->data, h->len);
+		h->time_ns = d->stream == IOT_STREAM_PACKET ? decode_packet_time(h->data, h->len)
+							    : decode_block_time(h->data, h->len);
 }
 
 /* The ring with the oldest head, and up to where it may be read before the next one's turn. */
@@ -236,7 +191,7 @@ static int run_merged(struct drain *d, uint64_t budget, uint64_t *ret_taken)
 				r = DRAIN_MORE;
 				break;
 			}
-			if (take(d, k, h->data, h->len) != 0) {
+			if (d->take(d, k, h->data, h->len) != 0) {
 				r = DRAIN_FULL;
 				break;
 			}

@@ -7,6 +7,8 @@
  * DRAIN_SLACK_NS, so that files are nearly in time order and a reader's exact merge stays small. No
  * system call, no allocation and no lock per record: this runs at 8 million records a second.
  *
+ * What a record is, is the stream's own business: drain-block.c and drain-packet.c take one.
+ *
  * Every record that is taken ends in exactly one place: the batch of its epoch (counted written) or
  * a loss filed against its owner. Positions are given back by drain_publish() alone, never beyond a
  * record that is only in a batch.
@@ -14,20 +16,28 @@
 #pragma once
 
 #include "daemon/decode-block.h"
+#include "daemon/decode-packet.h"
 #include "daemon/ring.h"
 #include "daemon/segment-out.h"
 
 #define DRAIN_SLACK_NS 200000ULL
 #define DRAIN_MAX_NEW_KEYS 128U
 
+struct drain;
+/* Takes the record at the head of a ring. 0: it ended in a batch or was filed; DRAIN_FULL: neither. */
+typedef int (*drain_take_fn)(struct drain *d, uint32_t ring, const void *data, uint32_t len);
+
 struct drain {
+	enum iot_stream stream;
+	drain_take_fn take;
 	uint32_t n_rings;
 	struct ring rings[IOT_MAX_RINGS];
-	struct decode_block decoder;
-	struct segment_out outs[2]; /* by parity of the epoch */
-	struct segment_out *full;   /* after DRAIN_FULL */
-	uint32_t broken_ring;	    /* after -EBADMSG */
-	bool give_up;		    /* take records as output_failed instead of batching them */
+	struct decode_block decoder;	     /* block */
+	struct decode_packet packet_decoder; /* packet */
+	struct segment_out outs[2];	     /* by parity of the epoch */
+	struct segment_out *full;	     /* after DRAIN_FULL */
+	uint32_t broken_ring;		     /* after -EBADMSG */
+	bool give_up; /* take records as output_failed instead of batching them */
 
 	/* Totals over the capture. */
 	uint64_t decode_failed;
@@ -40,12 +50,14 @@ struct drain {
 	/* Keys seen for the first time in their epoch: somebody may look up their names in time. */
 	uint32_t n_new_devices;
 	uint32_t n_new_cgroups;
-	uint64_t new_devices[DRAIN_MAX_NEW_KEYS];
+	uint64_t new_devices[DRAIN_MAX_NEW_KEYS]; /* as in struct epoch */
 	uint64_t new_cgroups[DRAIN_MAX_NEW_KEYS];
 };
 
 int drain_init(struct drain *d, const struct probes_kernel *kernel, uint32_t n_cpus,
 	       uint32_t n_rings, uint32_t block_records) IOT_MUST_CHECK;
+int drain_init_packet(struct drain *d, uint32_t n_cpus, uint32_t n_rings,
+		      uint32_t block_records) IOT_MUST_CHECK;
 void drain_done(struct drain *d);
 
 /* Reads producer positions. True if there is something to take. */
@@ -69,3 +81,23 @@ void drain_publish(struct drain *d);
 /* Is any ring at least 1/fraction used (unpublished records included)? As of the last refresh. */
 bool drain_pressure(const struct drain *d, uint64_t fraction);
 uint64_t drain_used(const struct drain *d);
+
+/* ---- for the files that take a stream's records ---- */
+
+int drain_take_block(struct drain *d, uint32_t ring, const void *data, uint32_t len);
+int drain_take_packet(struct drain *d, uint32_t ring, const void *data, uint32_t len);
+
+/* The segment of a record's epoch; NULL: no such epoch is in flight. */
+static inline struct segment_out *drain_out(struct drain *d, uint64_t epoch)
+{
+	struct segment_out *o = &d->outs[epoch & 1];
+
+	return o->books && o->books->epoch == epoch ? o : NULL;
+}
+
+/* Books that speak for a record nobody can place: those of the oldest epoch in flight. May have none. */
+struct segment_out *drain_oldest(struct drain *d);
+/* Counts a record that ends here, and files `l` in the books of its epoch, or of the oldest. */
+void drain_file(struct drain *d, const struct ev_hdr *hdr, struct iot_loss *l);
+void drain_note_device(struct drain *d, struct segment_out *o, uint64_t key);
+void drain_note_cgroup(struct drain *d, struct segment_out *o, uint64_t key);

@@ -5,6 +5,8 @@
  */
 #include "daemon/epoch.h"
 
+#define MAX_IDS ((uint32_t)EV_PACKET_PROGRAMS_END) /* one past the highest probe of any stream */
+
 static bool any_count(const struct iot_books *b)
 {
 	return b->seen || b->not_selected || b->folded || b->emitted || b->reserve_failed ||
@@ -15,11 +17,11 @@ static bool any_count(const struct iot_books *b)
 static struct iot_books row(const struct epoch *e, const struct ev_cell *cells, uint32_t cpu,
 			    uint32_t probe)
 {
-	size_t i = (size_t)cpu * EPOCH_N_PROBES + probe;
+	size_t i = (size_t)cpu * e->n_probes + probe;
 	const struct ev_cell *c = &cells[i];
 
 	return (struct iot_books){
-		.probe = (uint16_t)probe,
+		.probe = (uint16_t)(e->first_probe + probe),
 		.cpu = cpu,
 		.seen = c->seen,
 		.not_selected = c->not_selected,
@@ -47,21 +49,24 @@ static bool attached(const struct iot_probe *probes, size_t n, uint32_t id)
 int epoch_books(const struct epoch *e, const struct ev_cell *cells, const struct iot_probe *probes,
 		size_t n_probes, struct iot_books **ret, size_t *ret_n)
 {
-	size_t room = ((size_t)e->n_cpus + 1) * EPOCH_N_PROBES, n = 0;
+	size_t room = ((size_t)e->n_cpus + 1) * e->n_probes + 1, n = 0;
 	struct iot_books *books = calloc(room, sizeof(*books));
 	struct iot_books *fit;
 
 	if (!books)
 		return -ENOMEM;
-	for (uint32_t p = 0; p < EPOCH_N_PROBES; p++) {
+	/* Rows of no probe sort first; their equation cannot hold, which is what they have to say. */
+	if (e->nameless)
+		books[n++] = (struct iot_books){.cpu = UINT32_MAX, .decode_failed = e->nameless};
+	for (uint32_t p = 0; p < e->n_probes; p++) {
 		for (uint32_t cpu = 0; cpu < e->n_cpus; cpu++) {
 			books[n] = row(e, cells, cpu, p);
 			n += any_count(&books[n]);
 		}
-		if (!attached(probes, n_probes, p) && !e->orphans[p])
+		if (!attached(probes, n_probes, e->first_probe + p) && !e->orphans[p])
 			continue;
 		books[n++] = (struct iot_books){
-			.probe = (uint16_t)p,
+			.probe = (uint16_t)(e->first_probe + p),
 			.cpu = UINT32_MAX,
 			.decode_failed = e->orphans[p],
 			.missed = e->missed[p],
@@ -90,7 +95,7 @@ static void add_losses(const struct iot_footer *f, struct sums *sums, uint64_t *
 	for (size_t i = 0; i < f->n_losses; i++) {
 		const struct iot_loss *l = &f->losses[i];
 
-		if (l->probe >= EPOCH_N_PROBES)
+		if (l->probe >= MAX_IDS)
 			(*n_bad)++;
 		else if (l->cause == IOT_LOSS_RESERVE_FAILED || l->cause == IOT_LOSS_UNSEEN)
 			sums[l->probe].ledger_filed += l->n;
@@ -104,7 +109,7 @@ static void add_windows(const struct iot_footer *f, struct sums *sums, uint64_t 
 	for (size_t i = 0; i < f->n_windows; i++) {
 		const struct iot_window *w = &f->windows[i];
 
-		if (w->probe >= EPOCH_N_PROBES)
+		if (w->probe >= MAX_IDS)
 			(*n_bad)++;
 		else if (w->kind == IOT_WINDOW_UNATTRIBUTED)
 			sums[w->probe].window_unattributed += w->n;
@@ -117,7 +122,7 @@ static void add_windows(const struct iot_footer *f, struct sums *sums, uint64_t 
 
 uint64_t epoch_unbalanced(const struct iot_footer *f, uint64_t n_records)
 {
-	struct sums sums[EPOCH_N_PROBES] = {};
+	struct sums sums[MAX_IDS] = {};
 	uint64_t n_bad = 0, written = 0;
 
 	for (size_t i = 0; i < f->n_books; i++) {
@@ -136,7 +141,7 @@ uint64_t epoch_unbalanced(const struct iot_footer *f, uint64_t n_records)
 	}
 	add_losses(f, sums, &n_bad);
 	add_windows(f, sums, &n_bad);
-	for (uint32_t p = 0; p < EPOCH_N_PROBES; p++) {
+	for (uint32_t p = 0; p < MAX_IDS; p++) {
 		const struct sums *s = &sums[p];
 
 		n_bad += s->filed != s->ledger_filed;

@@ -9,13 +9,18 @@ static uint64_t load(const __u64 *p)
 	return __atomic_load_n(p, __ATOMIC_RELAXED);
 }
 
-int epoch_new(uint64_t number, uint32_t n_cpus, uint64_t first_ns, struct epoch **ret)
+int epoch_new(enum iot_stream stream, uint64_t number, uint32_t n_cpus, uint64_t first_ns,
+	      struct epoch **ret)
 {
-	size_t n = (size_t)n_cpus * EPOCH_N_PROBES;
 	struct epoch *e = calloc(1, sizeof(*e));
+	size_t n;
 
 	if (!e)
 		return -ENOMEM;
+	if (stream == IOT_STREAM_PACKET)
+		e->first_probe = EV_FIRST_PACKET_PROBE;
+	e->n_probes = stream == IOT_STREAM_PACKET ? EV_N_PACKET_PROBES : EV_N_BLOCK_PROBES;
+	n = (size_t)n_cpus * e->n_probes;
 	e->epoch = number;
 	e->slot = (unsigned int)(number & 1);
 	e->n_cpus = n_cpus;
@@ -127,6 +132,8 @@ static bool file_by_owner(struct epoch *e, const struct iot_loss *l)
 
 void epoch_file_loss(struct epoch *e, uint32_t cpu, const struct iot_loss *l, bool was_written)
 {
+	uint32_t p = (uint32_t)l->probe - e->first_probe;
+	bool known = l->probe && l->probe >= e->first_probe && p < e->n_probes;
 	struct iot_window w = {
 		.t0_ns = l->first_ns,
 		.t1_ns = l->last_ns,
@@ -136,8 +143,8 @@ void epoch_file_loss(struct epoch *e, uint32_t cpu, const struct iot_loss *l, bo
 		.kind = IOT_WINDOW_OUTPUT,
 	};
 
-	if (cpu < e->n_cpus && l->probe < EPOCH_N_PROBES) {
-		size_t i = (size_t)cpu * EPOCH_N_PROBES + l->probe;
+	if (cpu < e->n_cpus && known) {
+		size_t i = (size_t)cpu * e->n_probes + p;
 
 		if (was_written) {
 			assert(e->written[i] >= l->n);
@@ -151,21 +158,24 @@ void epoch_file_loss(struct epoch *e, uint32_t cpu, const struct iot_loss *l, bo
 			return;
 	} else {
 		/* Its row is a guess; the books of this epoch will say that they do not balance. */
-		e->orphans[l->probe < EPOCH_N_PROBES ? l->probe : 0] += l->n;
+		if (known)
+			e->orphans[p] += l->n;
+		else
+			e->nameless += l->n;
 		w.cpu = UINT32_MAX;
-		w.probe = l->probe < EPOCH_N_PROBES ? l->probe : 0;
+		w.probe = known ? l->probe : 0;
 		if (l->id && file_by_owner(e, l))
 			return;
 	}
 	/* If even the window finds no memory, user_failed exceeds ledger + windows: unbalanced. */
 	if (epoch_add_window(e, &w, NULL) < 0)
-		e->orphans[0]++;
+		e->nameless++;
 }
 
 int epoch_sample_cells(struct epoch *e, const struct ev_cell *cells, epoch_clock_fn now)
 {
 	uint64_t begin_ns = now();
-	size_t n = (size_t)e->n_cpus * EPOCH_N_PROBES;
+	size_t n = (size_t)e->n_cpus * e->n_probes;
 	int r;
 
 	for (size_t i = 0; i < n; i++) {
@@ -179,8 +189,8 @@ int epoch_sample_cells(struct epoch *e, const struct ev_cell *cells, epoch_clock
 			.t1_ns =
 				now(), /* after the counter was read: it ends after what it counts */
 			.n = v - e->sampled[i],
-			.cpu = (uint32_t)(i / EPOCH_N_PROBES),
-			.probe = (uint16_t)(i % EPOCH_N_PROBES),
+			.cpu = (uint32_t)(i / e->n_probes),
+			.probe = (uint16_t)(e->first_probe + i % e->n_probes),
 			.kind = IOT_WINDOW_UNATTRIBUTED,
 		};
 		r = epoch_add_window(e, &w, &e->last_window[i]);
@@ -193,17 +203,17 @@ int epoch_sample_cells(struct epoch *e, const struct ev_cell *cells, epoch_clock
 	return 0;
 }
 
-int epoch_sample_missed(struct epoch *e, struct epoch_misses *m, const uint64_t now[EPOCH_N_PROBES],
+int epoch_sample_missed(struct epoch *e, struct epoch_misses *m, const uint64_t *now,
 			uint64_t begin_ns, uint64_t end_ns)
 {
 	int r;
 
-	for (uint32_t p = 0; p < EPOCH_N_PROBES; p++) {
+	for (uint32_t p = 0; p < e->n_probes; p++) {
 		struct iot_window w = {
 			.t0_ns = m->begin_ns,
 			.t1_ns = end_ns,
 			.cpu = UINT32_MAX,
-			.probe = (uint16_t)p,
+			.probe = (uint16_t)(e->first_probe + p),
 			.kind = IOT_WINDOW_MISSED,
 		};
 
@@ -227,12 +237,10 @@ int epoch_sample_missed(struct epoch *e, struct epoch_misses *m, const uint64_t 
 	return 0;
 }
 
-void epoch_sum_cells(const struct ev_cell *cells, uint32_t n_cpus, struct epoch_totals *ret)
+void epoch_sum_cells(const struct ev_cell *cells, size_t n_cells, struct epoch_totals *ret)
 {
-	size_t n = (size_t)n_cpus * EPOCH_N_PROBES;
-
 	*ret = (struct epoch_totals){};
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = 0; i < n_cells; i++) {
 		ret->seen += load(&cells[i].seen);
 		ret->emitted += load(&cells[i].emitted);
 		ret->filed += load(&cells[i].filed);
@@ -241,12 +249,11 @@ void epoch_sum_cells(const struct ev_cell *cells, uint32_t n_cpus, struct epoch_
 	}
 }
 
-uint64_t epoch_filed(const struct ev_cell *cells, uint32_t n_cpus)
+uint64_t epoch_filed(const struct ev_cell *cells, size_t n_cells)
 {
-	size_t n = (size_t)n_cpus * EPOCH_N_PROBES;
 	uint64_t filed = 0;
 
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n_cells; i++)
 		filed += load(&cells[i].filed);
 	return filed;
 }

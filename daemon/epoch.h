@@ -23,7 +23,9 @@
 #include "daemon/id-set.h"
 #include "format/writer.h"
 
-#define EPOCH_N_PROBES ((uint32_t)EV_N_BLOCK_PROBES)
+#define EPOCH_N_PROBES ((uint32_t)EV_N_BLOCK_PROBES)	/* of the block stream */
+#define EPOCH_MAX_PROBES ((uint32_t)EV_N_PACKET_PROBES) /* of any stream */
+_Static_assert(EV_N_BLOCK_PROBES <= EV_N_PACKET_PROBES, "more probes than an epoch has room for");
 #define EPOCH_MAX_LOSSES (256U * 1024) /* user-space losses filed by owner; beyond: windows */
 #define EPOCH_MAX_WINDOWS 1024U	       /* beyond: neighbours are joined */
 
@@ -31,10 +33,12 @@ struct epoch {
 	uint64_t epoch;
 	unsigned int slot; /* epoch & 1 */
 	uint32_t n_cpus;
+	uint32_t first_probe; /* ids first_probe .. first_probe + n_probes - 1 are the stream's */
+	uint32_t n_probes;
 	uint64_t first_ns; /* before the flip to it .. after the wait of the flip away from it */
 	uint64_t last_ns;
 
-	/* [cpu * EPOCH_N_PROBES + probe] */
+	/* [cpu * n_probes + probe - first_probe], as are the kernel's cells */
 	uint64_t *written;
 	uint64_t *decode_failed;
 	uint64_t *output_failed;
@@ -43,9 +47,10 @@ struct epoch {
 	uint64_t sample_begin_ns[2]; /* of the last sample and the one before */
 
 	/* Records whose CPU, probe or epoch cannot be true: no row can own them. */
-	uint64_t orphans[EPOCH_N_PROBES];
-	uint64_t missed[EPOCH_N_PROBES]; /* IOT_COUNT_UNKNOWN is sticky */
-	uint32_t last_missed_window[EPOCH_N_PROBES];
+	uint64_t orphans[EPOCH_MAX_PROBES]; /* counted from first_probe, as all below */
+	uint64_t nameless;		    /* not even a probe */
+	uint64_t missed[EPOCH_MAX_PROBES];  /* IOT_COUNT_UNKNOWN is sticky */
+	uint32_t last_missed_window[EPOCH_MAX_PROBES];
 
 	struct iot_loss *losses;
 	size_t n_losses;
@@ -54,17 +59,17 @@ struct epoch {
 	size_t n_windows;
 	size_t windows_room;
 
-	struct id_set devices;
-	struct id_set cgroups;
+	struct id_set devices; /* packet: interfaces, IOT_IFACE_KEY */
+	struct id_set cgroups; /* packet: code addresses */
 };
 
-int epoch_new(uint64_t number, uint32_t n_cpus, uint64_t first_ns,
+int epoch_new(enum iot_stream stream, uint64_t number, uint32_t n_cpus, uint64_t first_ns,
 	      struct epoch **ret) IOT_MUST_CHECK;
 struct epoch *epoch_free(struct epoch *e);
 
 static inline void epoch_count_written(struct epoch *e, uint32_t cpu, uint16_t probe)
 {
-	e->written[cpu * EPOCH_N_PROBES + probe]++;
+	e->written[cpu * e->n_probes + (probe - e->first_probe)]++;
 }
 
 /*
@@ -88,14 +93,14 @@ int epoch_sample_cells(struct epoch *e, const struct ev_cell *cells,
 
 /* Missed runs are counted by the kernel per program since load, whatever the epoch. */
 struct epoch_misses {
-	uint64_t last[EPOCH_N_PROBES];
+	uint64_t last[EPOCH_MAX_PROBES];
 	uint64_t begin_ns; /* of the last sample */
 };
-/* The growth since the last sample goes to e. begin/end: clock before and after `now` was read. */
-int epoch_sample_missed(struct epoch *e, struct epoch_misses *m, const uint64_t now[EPOCH_N_PROBES],
+/* now: [n_probes]. The growth since the last sample goes to e. begin/end: clock before and after `now` was read. */
+int epoch_sample_missed(struct epoch *e, struct epoch_misses *m, const uint64_t *now,
 			uint64_t begin_ns, uint64_t end_ns) IOT_MUST_CHECK;
 
-/* Sums over all CPUs and probes. */
+/* Sums over all CPUs and probes: n_cells = CPUs * probes of the stream. */
 struct epoch_totals {
 	uint64_t seen;
 	uint64_t emitted;
@@ -103,9 +108,9 @@ struct epoch_totals {
 	uint64_t unattributed;
 	uint64_t identity_full;
 };
-void epoch_sum_cells(const struct ev_cell *cells, uint32_t n_cpus, struct epoch_totals *ret);
+void epoch_sum_cells(const struct ev_cell *cells, size_t n_cells, struct epoch_totals *ret);
 /* Entries that the ledger of this slot may hold at most. */
-uint64_t epoch_filed(const struct ev_cell *cells, uint32_t n_cpus);
+uint64_t epoch_filed(const struct ev_cell *cells, size_t n_cells);
 
 /*
  * The footer's books: one row per (probe, cpu) with any count, one user-space row per probe that is

@@ -62,10 +62,24 @@ static void append(char *buf, size_t size, const char *what, const struct iot_st
 	}
 }
 
-void facts_selection(const struct iot_config *c, char *buf, size_t size)
+static void packet_selection(const struct iot_packet_config *c, char *buf, size_t size)
+{
+	const char *filter = c->filter && *c->filter ? c->filter : "all";
+
+	if (c->sample > 1)
+		snprintf(buf, size, "%s; 1 flow in %llu", filter, (unsigned long long)c->sample);
+	else
+		snprintf(buf, size, "%s", filter);
+}
+
+void facts_selection(const struct iot_config *c, enum iot_stream stream, char *buf, size_t size)
 {
 	const struct iot_device_filter *f = &c->devices;
 
+	if (stream == IOT_STREAM_PACKET) {
+		packet_selection(&c->packets, buf, size);
+		return;
+	}
 	/* First, since a long list of devices is cut. */
 	snprintf(buf, size, "%s", c->block.swap == IOT_DROP_SWAP ? IOT_SELECTION_WITHOUT_SWAP : "");
 	append(buf, size, "include ", &f->include);
@@ -74,11 +88,30 @@ void facts_selection(const struct iot_config *c, char *buf, size_t size)
 		snprintf(buf, size, "all");
 }
 
+static int collect_packet(const struct probes_packet_kernel *k, struct iot_segment_info *i)
+{
+	snprintf(i->identity, sizeof(i->identity), "%s",
+		 k->exact_identity     ? "exact"
+		 : *k->identity_detail ? k->identity_detail
+				       : "not known");
+	for (size_t n = 0; n < k->n_reasons; n++) {
+		int r = iot_names_add(&i->reasons, k->reasons[n].value, k->reasons[n].name);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void facts_done(struct facts *f)
+{
+	iot_names_done(&f->info.reasons);
+}
+
 int facts_collect(const struct iot_config *config, struct probes *probes, enum iot_stream stream,
 		  const uint8_t capture_id[16], uint64_t attach_ns, struct facts *ret,
 		  struct iot_error *err)
 {
-	const struct probes_kernel *k = probes_kernel(probes);
 	struct iot_segment_info *i = &ret->info;
 	struct utsname u;
 	int r;
@@ -98,10 +131,16 @@ int facts_collect(const struct iot_config *config, struct probes *probes, enum i
 		snprintf(i->kernel, sizeof(i->kernel), "%.*s", (int)sizeof(i->kernel) - 1,
 			 u.release);
 	}
-	facts_selection(config, i->selection, sizeof(i->selection));
 	i->stream = (uint8_t)stream;
-	i->swap_out = k->swap_out;
-	i->swap_in = k->swap_in;
+	facts_selection(config, stream, i->selection, sizeof(i->selection));
+	if (stream == IOT_STREAM_PACKET) {
+		r = collect_packet(probes_packet_kernel(probes), i);
+		if (r < 0)
+			return iot_error_set(err, r, "out of memory");
+	} else {
+		i->swap_out = probes_kernel(probes)->swap_out;
+		i->swap_in = probes_kernel(probes)->swap_in;
+	}
 	i->n_rings = probes_n_rings(probes);
 	i->n_cpus = probes_n_cpus(probes);
 	i->attach_ns = attach_ns;
@@ -118,7 +157,8 @@ int facts_segment(const struct facts *f, struct probes *probes, struct names *na
 	info.seq = seq;
 	/* The table is the daemon's, borrowed for one call of the writer, which does not change it. */
 	info.probes = (struct iot_probe *)(uintptr_t)probes_table(probes, &info.n_probes);
-	r = names_all_devices(names, &info.devices);
+	/* Interfaces come and go: the footer names them. */
+	r = info.stream == IOT_STREAM_BLOCK ? names_all_devices(names, &info.devices) : 0;
 	if (r < 0) {
 		iot_names_done(&info.devices);
 		return r;

@@ -20,8 +20,10 @@ int facts_collect(const struct iot_config *config, struct probes *probes, enum i
 		  struct iot_error *err) IOT_MUST_CHECK;
 
 /* What the header says was selected: "all", "without swap; include A,B; exclude C". */
-void facts_selection(const struct iot_config *c, char *buf, size_t size);
+void facts_selection(const struct iot_config *c, enum iot_stream stream, char *buf, size_t size);
 
-/* The header of one segment. Probes are borrowed; devices are owned: iot_names_done(). */
+void facts_done(struct facts *f);
+
+/* The header of one segment. Probes and reasons are borrowed; devices are owned: iot_names_done(). */
 int facts_segment(const struct facts *f, struct probes *probes, struct names *names, uint64_t epoch,
 		  uint64_t seq, struct iot_segment_info *ret) IOT_MUST_CHECK;

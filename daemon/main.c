@@ -85,41 +85,87 @@ static int probes_code(int r)
 	}
 }
 
-static int open_probes(const struct iot_config *c, struct probes **ret, struct iot_error *err)
+static int open_packet(const struct iot_config *c, struct probes **ret, struct iot_error *err)
 {
-	const struct probes_options po = {.stream = &c->block, .devices = &c->devices};
+	const struct probes_packet_options options = {
+		.expression = c->packets.filter,
+		.sample = c->packets.sample,
+		.rare_per_second = c->packets.drops_per_s,
+		.identities = c->packet.in_flight_entries,
+		.gro = c->packets.gro,
+		.qdisc = c->packets.qdisc,
+		.functions = c->packets.functions,
+		.programs = c->packets.programs,
+	};
+	const struct probes_options po = {
+		.kind = IOT_STREAM_PACKET, .stream = &c->packet, .packet = &options};
 
-	raise_memlock();
 	return probes_open(&po, ret, err);
 }
 
-static int probe_check(const struct iot_config *c)
+static void close_probes(struct probes *p[2])
 {
-	struct iot_error err = {0};
-	const struct iot_probe *table;
-	struct probes *p = NULL;
-	size_t n, attached = 0;
-	int r;
+	p[0] = probes_close(p[0]);
+	p[1] = probes_close(p[1]);
+}
 
-	r = open_probes(c, &p, &err);
-	if (r < 0)
-		return fail(probes_code(r), &err, r);
-	table = probes_table(p, &n);
-	printf("%-4s %-26s %-8s %-11s %-15s %s\n", "ID", "NAME", "HOOK", "STATE", "MISSES",
-	       "WHY NOT");
+/* One for each stream that is enabled, block first. */
+static int open_probes(const struct iot_config *c, struct probes *ret[2], struct iot_error *err)
+{
+	const struct probes_options po = {.stream = &c->block, .devices = &c->devices};
+	struct probes *p[2] = {NULL, NULL};
+	int r = 0;
+
+	raise_memlock();
+	if (c->block.enabled)
+		r = probes_open(&po, &p[0], err);
+	if (r >= 0 && c->packet.enabled)
+		r = open_packet(c, &p[1], err);
+	if (r < 0) {
+		close_probes(p);
+		return r;
+	}
+	ret[0] = p[0];
+	ret[1] = p[1];
+	return 0;
+}
+
+static void print_probes(const struct probes *p, size_t *n_attached, size_t *n_all)
+{
+	size_t n;
+	const struct iot_probe *table = probes_table(p, &n);
+
 	for (size_t i = 0; i < n; i++) {
 		const struct iot_probe *t = &table[i];
 		bool on = t->state == IOT_ATTACH_ATTACHED;
 
-		attached += on;
+		*n_attached += on;
 		printf("%-4u %-26s %-8s %-11s %-15s %s\n", t->id, t->name, *t->hook ? t->hook : "-",
 		       iot_attach_name(t->state), on ? iot_miss_name(t->miss) : "-",
 		       *t->detail ? t->detail
 		       : t->error ? strerror(-t->error)
 				  : "");
 	}
+	*n_all += n;
+}
+
+static int probe_check(const struct iot_config *c)
+{
+	struct probes *p[2] = {NULL, NULL};
+	struct iot_error err = {0};
+	size_t n = 0, attached = 0;
+	int r;
+
+	r = open_probes(c, p, &err);
+	if (r < 0)
+		return fail(probes_code(r), &err, r);
+	printf("%-4s %-26s %-8s %-11s %-15s %s\n", "ID", "NAME", "HOOK", "STATE", "MISSES",
+	       "WHY NOT");
+	for (unsigned int i = 0; i < 2; i++)
+		if (p[i])
+			print_probes(p[i], &attached, &n);
 	printf("%zu of %zu probes attach on this kernel\n", attached, n);
-	probes_close(p);
+	close_probes(p);
 	return EX_OK;
 }
 
@@ -137,10 +183,14 @@ static void on_recovered(void *userdata, const char *name, uint64_t kept, uint64
 
 /* Takes *config. */
 static int collect(const struct args *args, struct iot_config **config, struct store *store,
-		   struct probes *probes)
+		   struct probes *probes[2])
 {
 	const struct manager_options mo = {
-		.config = *config, .args = args, .store = store, .probes = probes};
+		.config = *config,
+		.args = args,
+		.store = store,
+		.probes = {probes[0], probes[1]},
+	};
 	struct iot_error err = {0};
 	struct manager *m = NULL;
 	int r;
@@ -158,7 +208,7 @@ static int collect(const struct args *args, struct iot_config **config, struct s
 static int run(const struct args *args, struct iot_config **config)
 {
 	struct iot_error err = {0};
-	struct probes *probes = NULL;
+	struct probes *probes[2] = {NULL, NULL};
 	struct store *store = NULL;
 	uint8_t capture_id[16];
 	size_t n;
@@ -176,14 +226,14 @@ static int run(const struct args *args, struct iot_config **config)
 		code = fail(r == -ENOMEM ? EX_OSERR : EX_IOERR, &err, r);
 		goto out;
 	}
-	r = open_probes(*config, &probes, &err);
+	r = open_probes(*config, probes, &err);
 	if (r < 0) {
 		code = fail(probes_code(r), &err, r);
 		goto out;
 	}
 	code = collect(args, config, store, probes);
 out:
-	probes_close(probes);
+	close_probes(probes);
 	store_close(store);
 	return code;
 }

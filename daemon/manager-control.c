@@ -52,7 +52,8 @@ static int op_status(void *userdata, struct json_object **ret, char **message)
 		streams[i].swap_out = k->swap_out;
 		streams[i].swap_out_per_s = rate_per_s(&s->swap_out);
 		streams[i].swap_in_per_s = rate_per_s(&s->swap_in);
-		streams[i].swap_dropped = m->config->block.swap == IOT_DROP_SWAP;
+		streams[i].swap_dropped = s->id == IOT_STREAM_BLOCK &&
+					  m->config->block.swap == IOT_DROP_SWAP;
 		streams[i].swap_in = k->swap_in;
 	}
 	r = status_render(&in, &status);
@@ -71,7 +72,7 @@ static int op_status(void *userdata, struct json_object **ret, char **message)
 static int op_in_flight(void *userdata, struct json_object **ret, char **message)
 {
 	struct manager *m = userdata;
-	struct probes *p = m->streams[0].probes;
+	struct probes *p = m->streams[0].probes; /* the block stream is the first, if it is there */
 	const struct probes_kernel *k = probes_kernel(p);
 	_cleanup_free_ struct decode_block *d = calloc(1, sizeof(*d));
 	_cleanup_free_ struct ev_block *events = NULL;
@@ -81,7 +82,7 @@ static int op_in_flight(void *userdata, struct json_object **ret, char **message
 	(void)message;
 	if (!d)
 		return -ENOMEM;
-	r = probes_in_flight(p, &events, &n);
+	r = m->streams[0].id == IOT_STREAM_BLOCK ? probes_in_flight(p, &events, &n) : 0;
 	if (r < 0)
 		return r;
 	decode_block_init(d, k, probes_n_cpus(p));

@@ -16,18 +16,24 @@ static void swap_str(char **a, char **b)
 	*b = t;
 }
 
-/* wanted keeps what is running of the keys that need a new start. */
-static void keep_running(struct iot_config *wanted, struct iot_config *running)
+static void keep_sizes(struct iot_stream_config *w, const struct iot_stream_config *r)
 {
-	struct iot_stream_config *w = &wanted->block;
-	const struct iot_stream_config *r = &running->block;
-
 	w->enabled = r->enabled;
 	w->ring_size_bytes = r->ring_size_bytes;
 	w->ring_cpus = r->ring_cpus;
 	w->ledger_entries = r->ledger_entries;
 	w->in_flight_entries = r->in_flight_entries;
-	wanted->packet = running->packet;
+}
+
+/* wanted keeps what is running of the keys that need a new start. */
+static void keep_running(struct iot_config *wanted, struct iot_config *running)
+{
+	struct iot_packet_config packets = wanted->packets;
+
+	keep_sizes(&wanted->block, &running->block);
+	keep_sizes(&wanted->packet, &running->packet);
+	wanted->packets = running->packets;
+	running->packets = packets;
 	swap_str(&wanted->state_dir, &running->state_dir);
 	swap_str(&wanted->socket, &running->socket);
 	swap_str(&wanted->socket_group, &running->socket_group);
@@ -64,8 +70,9 @@ static int filter_run(void *arg)
 	if (j->m->stopping)
 		return -ECANCELED;
 	for (size_t i = 0; i < j->m->n_streams && r == 0; i++)
-		r = worker_rotate(j->m->streams[i].worker, IOT_SEAL_RELOAD, j->name,
-				  sizeof(j->name));
+		if (j->m->streams[i].id == IOT_STREAM_BLOCK)
+			r = worker_rotate(j->m->streams[i].worker, IOT_SEAL_RELOAD, j->name,
+					  sizeof(j->name));
 	return r;
 }
 
@@ -75,6 +82,8 @@ static int set_filter(struct manager *m, const struct iot_device_filter *f,
 	int r = 0;
 
 	for (size_t i = 0; i < m->n_streams && r == 0; i++) {
+		if (m->streams[i].id != IOT_STREAM_BLOCK)
+			continue;
 		r = probes_set_devices(m->streams[i].probes, f);
 		if (r == 0)
 			r = probes_set_swap(m->streams[i].probes, swap);
@@ -161,7 +170,9 @@ static void apply(struct manager *m, struct iot_config *wanted)
 	if (log_set_level(wanted->log_level) < 0)
 		log_warning("reload: log_level %s is not known", wanted->log_level);
 	for (size_t i = 0; i < m->n_streams; i++)
-		worker_reconfigure(m->streams[i].worker, &wanted->block);
+		worker_reconfigure(m->streams[i].worker, m->streams[i].id == IOT_STREAM_PACKET
+								 ? &wanted->packet
+								 : &wanted->block);
 	if (filter) {
 		manager_check_swap(m);
 		m->filter_pending = true;

@@ -198,6 +198,8 @@ static void rescan_devices(struct manager *m)
 	if (m->filter_pending || (f->include.n == 0 && f->exclude.n == 0))
 		return;
 	for (size_t i = 0; i < m->n_streams; i++) {
+		if (m->streams[i].id != IOT_STREAM_BLOCK)
+			continue;
 		r = probes_set_devices(m->streams[i].probes, f);
 		if (r < 0 && log_limit_pass(&m->filter_limit, manager_now_ns(), NULL))
 			log_error("device filter: %s", strerror(-r));

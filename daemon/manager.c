@@ -204,7 +204,7 @@ int manager_load_config(const struct args *args, struct iot_config **ret, struct
 	if (!c->block.enabled && !c->packet.enabled)
 		return iot_error_set(err, -EINVAL,
 				     "no stream is enabled, there is nothing to record; set "
-				     "streams.block.enabled to true");
+				     "streams.block.enabled or streams.packet.enabled to true");
 	*ret = IOT_TAKE_PTR(c);
 	return 0;
 }
@@ -221,12 +221,15 @@ int manager_new(const struct manager_options *opts, struct manager **ret, struct
 	m->swaps_fd = -EBADF;
 	m->store_limit = (struct log_limit){.interval_ns = 60000000000ULL, .burst = 1};
 	m->filter_limit = m->store_limit;
-	m->streams[0] = (struct manager_stream){
-		.id = IOT_STREAM_BLOCK,
-		.probes = opts->probes,
-		.loss_limit = {.interval_ns = 60000000000ULL, .burst = 1},
-	};
-	m->n_streams = 1;
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(opts->probes); i++) {
+		if (!opts->probes[i])
+			continue;
+		m->streams[m->n_streams++] = (struct manager_stream){
+			.id = probes_stream(opts->probes[i]),
+			.probes = opts->probes[i],
+			.loss_limit = {.interval_ns = 60000000000ULL, .burst = 1},
+		};
+	}
 	identify(m);
 
 	r = sd_event_new(&m->event);

@@ -19,7 +19,7 @@ struct manager_options {
 	struct iot_config *config; /* taken on success */
 	const struct args *args;   /* to load the configuration again; outlives the manager */
 	struct store *store;	   /* outlive the manager */
-	struct probes *probes;
+	struct probes *probes[2];  /* of the streams that are enabled; NULL = none */
 };
 
 /* The configuration of files and command line. -EINVAL and others with err. */

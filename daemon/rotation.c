@@ -32,8 +32,7 @@ void rotation_done(struct rotation *r)
 	r->books = epoch_free(r->books);
 	r->writer = iot_writer_close(r->writer);
 	free(r->in_flight);
-	free(r->ledger_keys);
-	free(r->ledger_vals);
+	free(r->ledger);
 	*r = (struct rotation){};
 }
 
@@ -59,7 +58,7 @@ int rotation_open(struct rotation_context *ctx, uint64_t epoch, uint64_t seq, ui
 	char name[128];
 	int r;
 
-	r = epoch_new(epoch, ctx->facts.info.n_cpus, first_ns, &books);
+	r = epoch_new(ctx->stream, epoch, ctx->facts.info.n_cpus, first_ns, &books);
 	if (r < 0)
 		return r;
 	r = facts_segment(&ctx->facts, ctx->probes, ctx->names, epoch, seq, &info);
@@ -91,6 +90,45 @@ static int flip(struct rotation *r, uint64_t epoch)
 	return q;
 }
 
+static int read_ledger(struct rotation *r)
+{
+	_cleanup_free_ struct ev_ledger_key *keys = NULL;
+	_cleanup_free_ struct ev_ledger_val *vals = NULL;
+	size_t n;
+	int q;
+
+	q = probes_ledger_read(r->ctx->probes, (unsigned int)(r->epoch & 1), &keys, &vals, &n);
+	if (q < 0)
+		return q;
+	r->ledger = calloc(n ? n : 1, sizeof(*r->ledger));
+	if (!r->ledger)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		decode_block_loss(&r->ctx->decoder, &keys[i], &vals[i], &r->ledger[i]);
+	r->n_ledger = n;
+	return 0;
+}
+
+static int read_packet_ledger(struct rotation *r)
+{
+	_cleanup_free_ struct ev_ledger_key *keys = NULL;
+	_cleanup_free_ struct ev_packet_loss *vals = NULL;
+	size_t n;
+	int q;
+
+	q = probes_packet_ledger_read(r->ctx->probes, (unsigned int)(r->epoch & 1), &keys, &vals,
+				      &n);
+	if (q < 0)
+		return q;
+	r->ledger = calloc(n ? n : 1, sizeof(*r->ledger));
+	if (!r->ledger)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		decode_packet_loss(&keys[i], &vals[i], &r->ledger[i]);
+	r->n_ledger = n;
+	return 0;
+}
+
 int rotation_begin(void *arg)
 {
 	struct rotation *r = arg;
@@ -113,11 +151,11 @@ int rotation_begin(void *arg)
 	crash_point("flipped");
 	r->flipped_ns = clock_now_ns();
 	/* Without this list a hung request is not named; nothing else depends on it. */
-	if (probes_in_flight(ctx->probes, &r->in_flight, &r->n_in_flight) < 0)
+	if (ctx->stream == IOT_STREAM_BLOCK &&
+	    probes_in_flight(ctx->probes, &r->in_flight, &r->n_in_flight) < 0)
 		r->n_in_flight = 0;
 	do {
-		q = probes_ledger_read(ctx->probes, (unsigned int)(r->epoch & 1), &r->ledger_keys,
-				       &r->ledger_vals, &r->n_ledger);
+		q = ctx->stream == IOT_STREAM_PACKET ? read_packet_ledger(r) : read_ledger(r);
 		if (q < 0)
 			pause_ns(ROTATION_SEAL_PAUSE_NS);
 	} while (q == -ENOMEM || q == -EINTR || q == -EAGAIN);
@@ -152,9 +190,8 @@ static int fill_losses(struct rotation *r, struct iot_footer *f)
 	f->losses = calloc(n ? n : 1, sizeof(*f->losses));
 	if (!f->losses)
 		return -ENOMEM;
-	for (size_t i = 0; i < r->n_ledger; i++)
-		decode_block_loss(&r->ctx->decoder, &r->ledger_keys[i], &r->ledger_vals[i],
-				  &f->losses[i]);
+	if (r->n_ledger)
+		memcpy(f->losses, r->ledger, r->n_ledger * sizeof(*f->losses));
 	if (r->books->n_losses)
 		memcpy(f->losses + r->n_ledger, r->books->losses,
 		       r->books->n_losses * sizeof(*f->losses));
@@ -167,6 +204,18 @@ static int fill_losses(struct rotation *r, struct iot_footer *f)
 			r->swap_in_lost_bytes += f->losses[i].bytes;
 	}
 	return 0;
+}
+
+static int fill_names(struct rotation_context *ctx, const struct epoch *e, struct iot_footer *f)
+{
+	int q;
+
+	if (ctx->stream == IOT_STREAM_PACKET) {
+		q = net_names_ifaces_of(&ctx->net_names, &e->devices, &f->devices);
+		return q < 0 ? q : net_names_symbols_of(&ctx->net_names, &e->cgroups, &f->symbols);
+	}
+	q = names_devices_of(ctx->names, &e->devices, &f->devices);
+	return q < 0 ? q : names_cgroups_of(ctx->names, &e->cgroups, &f->cgroups);
 }
 
 static int fill_footer(struct rotation *r, struct iot_footer *f)
@@ -197,9 +246,7 @@ static int fill_footer(struct rotation *r, struct iot_footer *f)
 	if (q >= 0)
 		q = fill_open(r, f);
 	if (q >= 0)
-		q = names_devices_of(ctx->names, &e->devices, &f->devices);
-	if (q >= 0)
-		q = names_cgroups_of(ctx->names, &e->cgroups, &f->cgroups);
+		q = fill_names(ctx, e, f);
 	if (q < 0)
 		return q;
 	f->windows = IOT_TAKE_PTR(e->windows);

@@ -18,9 +18,10 @@
  */
 #pragma once
 
-#include "daemon/decode-block.h"
+#include "daemon/decode-packet.h"
 #include "daemon/epoch.h"
 #include "daemon/facts.h"
+#include "daemon/net-names.h"
 #include "daemon/store.h"
 
 #define ROTATION_SEAL_PAUSE_NS 200000000ULL
@@ -30,6 +31,7 @@ struct rotation_context {
 	struct probes *probes;
 	struct store *store;
 	struct names *names;
+	struct net_names net_names; /* packet */
 	struct facts facts;
 	struct decode_block decoder; /* its cache is not shared between threads */
 	enum iot_stream stream;
@@ -51,10 +53,9 @@ struct rotation {
 	struct iot_writer *next_writer;
 	uint64_t next_opened_ns;
 	bool ready;
-	struct ev_block *in_flight;
+	struct ev_block *in_flight; /* block */
 	size_t n_in_flight;
-	struct ev_ledger_key *ledger_keys;
-	struct ev_ledger_val *ledger_vals;
+	struct iot_loss *ledger; /* of the kernel */
 	size_t n_ledger;
 	uint64_t flipped_ns;
 
@@ -87,8 +88,8 @@ uint64_t rotation_observed_ns(struct probes *p, uint64_t now_ns);
 int rotation_open(struct rotation_context *ctx, uint64_t epoch, uint64_t seq, uint64_t first_ns,
 		  struct epoch **ret_books, struct iot_writer **ret_writer) IOT_MUST_CHECK;
 
-/* Base of the cells of a slot: [cpu][probe]. */
+/* Base of the cells of a slot: [cpu][probe - first probe]. */
 static inline const struct ev_cell *rotation_cells(struct probes *p, unsigned int slot)
 {
-	return probes_cell(p, slot, 0, 0);
+	return probes_cell(p, slot, 0, probes_first_probe(p));
 }

@@ -5,7 +5,7 @@
 
 #include "daemon/clock.h"
 #include "daemon/crash-point.h"
-#include "daemon/decode-block.h"
+#include "daemon/decode-packet.h"
 #include "daemon/segment-out.h"
 
 static void forget_first(struct segment_out *o)
@@ -14,14 +14,15 @@ static void forget_first(struct segment_out *o)
 		o->first[i] = SEGMENT_OUT_NONE;
 }
 
-int segment_out_init(struct segment_out *o, uint32_t block_records, uint32_t n_rings)
+int segment_out_init(struct segment_out *o, enum iot_stream stream, uint32_t block_records,
+		     uint32_t n_rings)
 {
 	int r;
 
 	assert(n_rings >= 1 && n_rings <= IOT_MAX_RINGS);
 	*o = (struct segment_out){.n_rings = n_rings};
 	forget_first(o);
-	r = iot_batch_new(block_records, &o->batch);
+	r = iot_batch_new_stream(stream, block_records, &o->batch);
 	return r < 0 ? r : 0;
 }
 
@@ -82,22 +83,43 @@ int segment_out_sync(const struct segment_out *o)
 	return fdatasync(iot_writer_fd(o->writer)) < 0 ? -errno : 0;
 }
 
+/* What the record in row i would be as a loss; *ret_cpu: whose books it is in. */
+static void loss_of_row(const struct segment_out *o, uint32_t i, uint64_t now_ns,
+			struct iot_loss *ret, uint32_t *ret_cpu)
+{
+	struct ev_hdr hdr = {};
+
+	if (iot_batch_stream(o->batch) == IOT_STREAM_PACKET) {
+		struct iot_packet p;
+
+		iot_batch_get_packet(o->batch, i, &p);
+		hdr.probe = p.probe;
+		hdr.id = p.id;
+		decode_packet_user_loss(&hdr, &p, IOT_LOSS_OUTPUT_FAILED, now_ns, ret);
+		*ret_cpu = p.cpu;
+	} else {
+		struct iot_request r;
+
+		iot_batch_get(o->batch, i, &r);
+		hdr.probe = EV_PROBE_BLOCK_COMPLETE;
+		hdr.id = r.id;
+		decode_block_user_loss(&hdr, &r, IOT_LOSS_OUTPUT_FAILED,
+				       r.start_ns ? r.start_ns : o->books->first_ns, now_ns, ret);
+		*ret_cpu = r.complete_cpu;
+	}
+}
+
 uint64_t segment_out_abandon(struct segment_out *o)
 {
 	uint32_t n = iot_batch_count(o->batch);
 	uint64_t now_ns = clock_now_ns();
 
 	for (uint32_t i = 0; i < n; i++) {
-		struct iot_request r;
-		struct ev_hdr hdr;
 		struct iot_loss l;
+		uint32_t cpu;
 
-		iot_batch_get(o->batch, i, &r);
-		hdr = (struct ev_hdr){
-			.probe = EV_PROBE_BLOCK_COMPLETE, .cpu = r.complete_cpu, .id = r.id};
-		decode_block_user_loss(&hdr, &r, IOT_LOSS_OUTPUT_FAILED,
-				       r.start_ns ? r.start_ns : o->books->first_ns, now_ns, &l);
-		epoch_file_loss(o->books, hdr.cpu, &l, true);
+		loss_of_row(o, i, now_ns, &l, &cpu);
+		epoch_file_loss(o->books, cpu, &l, true);
 	}
 	iot_batch_clear(o->batch);
 	forget_first(o);

@@ -15,6 +15,7 @@
 
 #include "daemon/epoch.h"
 #include "format/batch.h"
+#include "format/packet.h"
 #include "format/writer.h"
 
 #define SEGMENT_OUT_NONE UINT64_MAX
@@ -31,7 +32,7 @@ struct segment_out {
 	uint64_t first[IOT_MAX_RINGS];
 };
 
-int segment_out_init(struct segment_out *o, uint32_t block_records,
+int segment_out_init(struct segment_out *o, enum iot_stream stream, uint32_t block_records,
 		     uint32_t n_rings) IOT_MUST_CHECK;
 void segment_out_done(struct segment_out *o);
 
@@ -55,6 +56,16 @@ static inline IOT_MUST_CHECK int segment_out_add(struct segment_out *o, const st
 
 	if (__builtin_expect(q == 0 && o->first[r->ring] == SEGMENT_OUT_NONE, 0))
 		o->first[r->ring] = pos;
+	return q;
+}
+
+static inline IOT_MUST_CHECK int segment_out_add_packet(struct segment_out *o,
+							const struct iot_packet *p, uint64_t pos)
+{
+	int q = iot_batch_add_packet(o->batch, p);
+
+	if (__builtin_expect(q == 0 && o->first[p->ring] == SEGMENT_OUT_NONE, 0))
+		o->first[p->ring] = pos;
 	return q;
 }
 

@@ -30,13 +30,16 @@ struct worker {
 	struct store *store;
 	enum iot_stream stream;
 	uint32_t n_cpus;
+	uint32_t first_probe; /* of the stream */
+	uint32_t n_probes;
+	size_t n_cells; /* of one slot: n_cpus * n_probes */
 	uint64_t ledger_entries;
 	pthread_t thread;
 	bool thread_running;
 	int epoll_fd;
-	int kick_fd;	  /* commands and the rotor wake the worker */
-	int attention_fd; /* the worker tells the manager */
-	bool attached[EPOCH_N_PROBES];
+	int kick_fd;			 /* commands and the rotor wake the worker */
+	int attention_fd;		 /* the worker tells the manager */
+	bool attached[EPOCH_MAX_PROBES]; /* counted from first_probe */
 
 	/* The worker thread's own. */
 	struct drain drain;

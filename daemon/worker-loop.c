@@ -160,6 +160,11 @@ static int look_up_names(void *arg)
 {
 	struct worker *w = arg;
 
+	if (w->stream == IOT_STREAM_PACKET) {
+		/* Code stays where it is: its names can wait for the footer. */
+		net_names_see_ifaces(&w->ctx.net_names, w->lookup.devices, w->lookup.n_devices);
+		return 0;
+	}
 	names_see_devices(w->lookup.names, w->lookup.devices, w->lookup.n_devices);
 	names_see_cgroups(w->lookup.names, w->lookup.cgroups, w->lookup.n_cgroups);
 	return 0;

@@ -40,7 +40,7 @@ static enum iot_seal_reason due(struct worker *w, uint64_t now_ns)
 	if (w->now.segment_age_ns && now_ns - o->opened_ns >= w->now.segment_age_ns)
 		return IOT_SEAL_TIME;
 	if (now_ns - o->opened_ns >= LEDGER_PAUSE_NS &&
-	    epoch_filed(cells, w->n_cpus) >= w->ledger_entries / 4 * 3)
+	    epoch_filed(cells, w->n_cells) >= w->ledger_entries / 4 * 3)
 		return IOT_SEAL_LEDGER;
 	return IOT_SEAL_NONE;
 }
@@ -122,7 +122,7 @@ static int flipped(struct worker *w)
 	(void)drain_refresh(&w->drain);
 	for (uint32_t i = 0; i < w->drain.n_rings; i++)
 		w->flip_pos[i] = w->drain.rings[i].limit;
-	epoch_sum_cells(rotation_cells(w->probes, old->books->slot), w->n_cpus, &w->closing);
+	epoch_sum_cells(rotation_cells(w->probes, old->books->slot), w->n_cells, &w->closing);
 	w->slot_live[old->books->slot] = false;
 	w->phase = WORKER_DRAINING;
 	return 0;

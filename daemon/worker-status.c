@@ -38,7 +38,7 @@ static bool nothing_ran(struct worker *w, const struct epoch *e)
 	struct epoch_totals t;
 	bool quiet;
 
-	epoch_sum_cells(rotation_cells(w->probes, e->slot), w->n_cpus, &t);
+	epoch_sum_cells(rotation_cells(w->probes, e->slot), w->n_cells, &t);
 	quiet = w->phase == WORKER_STEADY && w->quiet.epoch == e->epoch && w->quiet.seen == t.seen;
 	w->quiet.calm = w->quiet.epoch == e->epoch && t.seen - w->quiet.seen <= CALM_RUNS;
 	if (quiet)
@@ -55,7 +55,7 @@ int worker_sample(struct worker *w)
 	unsigned int parity = w->phase == WORKER_FLIPPING ? (unsigned int)(w->turn.epoch & 1)
 							  : w->active;
 	struct epoch *e = worker_out(w, parity)->books;
-	uint64_t missed[EPOCH_N_PROBES], before = 0, begin_ns, end_ns;
+	uint64_t missed[EPOCH_MAX_PROBES], before = 0, begin_ns, end_ns;
 	int r;
 
 	/* Handed over for the last time: nothing runs any more. */
@@ -67,7 +67,7 @@ int worker_sample(struct worker *w)
 	begin_ns = clock_now_ns();
 	r = probes_missed(w->probes, missed);
 	end_ns = clock_now_ns();
-	for (uint32_t p = 0; p < EPOCH_N_PROBES; p++) {
+	for (uint32_t p = 0; p < w->n_probes; p++) {
 		if (!w->attached[p])
 			missed[p] = w->misses.last[p];
 		else if (r < 0)
@@ -75,7 +75,7 @@ int worker_sample(struct worker *w)
 		before += e->missed[p] == IOT_COUNT_UNKNOWN ? 0 : e->missed[p];
 	}
 	r = epoch_sample_missed(e, &w->misses, missed, begin_ns, end_ns);
-	for (uint32_t p = 0; p < EPOCH_N_PROBES; p++) {
+	for (uint32_t p = 0; p < w->n_probes; p++) {
 		if (e->missed[p] == IOT_COUNT_UNKNOWN)
 			w->missed = IOT_COUNT_UNKNOWN;
 		else if (w->missed != IOT_COUNT_UNKNOWN)
@@ -109,7 +109,7 @@ void worker_status_update(struct worker *w)
 
 		if (!w->slot_live[slot])
 			continue;
-		epoch_sum_cells(rotation_cells(w->probes, slot), w->n_cpus, &live);
+		epoch_sum_cells(rotation_cells(w->probes, slot), w->n_cells, &live);
 		add_totals(&t, &live);
 	}
 	s = (struct worker_status){

@@ -24,6 +24,7 @@ static int set_up(struct worker *w, const struct iot_stream_config *c)
 	pthread_condattr_t attr;
 	size_t n_probes;
 	const struct iot_probe *table = probes_table(w->probes, &n_probes);
+	uint32_t block_records;
 	int r;
 
 	pthread_mutex_init(&w->lock, NULL);
@@ -35,16 +36,20 @@ static int set_up(struct worker *w, const struct iot_stream_config *c)
 	w->now = *c;
 	w->ledger_entries = c->ledger_entries;
 	for (size_t i = 0; i < n_probes; i++)
-		if (table[i].id < EPOCH_N_PROBES)
-			w->attached[table[i].id] = table[i].state == IOT_ATTACH_ATTACHED;
+		w->attached[table[i].id - w->first_probe] = table[i].state == IOT_ATTACH_ATTACHED;
 
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	w->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	w->attention_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (w->epoll_fd < 0 || w->kick_fd < 0 || w->attention_fd < 0)
 		return -errno;
-	r = drain_init(&w->drain, probes_kernel(w->probes), w->n_cpus, probes_n_rings(w->probes),
-		       (uint32_t)IOT_MIN(c->block_records, IOT_BLOCK_RECORDS_MAX));
+	block_records = (uint32_t)IOT_MIN(c->block_records, IOT_BLOCK_RECORDS_MAX);
+	if (w->stream == IOT_STREAM_PACKET)
+		r = drain_init_packet(&w->drain, w->n_cpus, probes_n_rings(w->probes),
+				      block_records);
+	else
+		r = drain_init(&w->drain, probes_kernel(w->probes), w->n_cpus,
+			       probes_n_rings(w->probes), block_records);
 	if (r < 0)
 		return r;
 	r = watch(w->epoll_fd, w->kick_fd, EPOLLIN);
@@ -69,19 +74,21 @@ static int open_first(struct worker *w, const struct worker_options *opts, struc
 	ctx->probes = w->probes;
 	ctx->store = w->store;
 	ctx->stream = w->stream;
-	ctx->sync = opts->config->block.sync != IOT_SYNC_NEVER;
-	decode_block_init(&ctx->decoder, probes_kernel(w->probes), w->n_cpus);
+	ctx->sync = w->now.sync != IOT_SYNC_NEVER;
+	if (w->stream == IOT_STREAM_BLOCK)
+		decode_block_init(&ctx->decoder, probes_kernel(w->probes), w->n_cpus);
 	r = names_new(&ctx->names);
 	if (r < 0)
 		return iot_error_set(err, r, "out of memory");
-	names_scan_devices(ctx->names);
+	if (w->stream == IOT_STREAM_BLOCK)
+		names_scan_devices(ctx->names);
 
 	/* From here on records exist; the ring holds them until there is a file. */
 	w->misses.begin_ns = clock_now_ns();
 	r = probes_missed(w->probes, w->misses.last);
 	if (r < 0)
 		return iot_error_set(err, r, "reading the programs' missed runs: %s", strerror(-r));
-	for (uint32_t p = 0; p < EPOCH_N_PROBES; p++)
+	for (uint32_t p = 0; p < w->n_probes; p++)
 		if (!w->attached[p])
 			w->misses.last[p] = 0;
 	r = probes_gate(w->probes, true, &attach_ns);
@@ -137,8 +144,12 @@ int worker_start(const struct worker_options *opts, struct worker **ret, struct 
 	w->store = opts->store;
 	w->stream = opts->stream;
 	w->n_cpus = probes_n_cpus(opts->probes);
+	w->first_probe = probes_first_probe(opts->probes);
+	w->n_probes = probes_n_probes(opts->probes);
+	w->n_cells = (size_t)w->n_cpus * w->n_probes;
 	w->epoll_fd = w->kick_fd = w->attention_fd = -EBADF;
-	r = set_up(w, &opts->config->block);
+	r = set_up(w, opts->stream == IOT_STREAM_PACKET ? &opts->config->packet
+							: &opts->config->block);
 	if (r < 0)
 		(void)iot_error_set(err, r, "worker: %s", strerror(-r));
 	else
@@ -228,7 +239,7 @@ void worker_reconfigure(struct worker *w, const struct iot_stream_config *c)
 void worker_set_selection(struct worker *w, const struct iot_config *c)
 {
 	pthread_mutex_lock(&w->lock);
-	facts_selection(c, w->selection, sizeof(w->selection));
+	facts_selection(c, w->stream, w->selection, sizeof(w->selection));
 	pthread_mutex_unlock(&w->lock);
 }
 
@@ -267,6 +278,8 @@ struct worker *worker_free(struct worker *w)
 	rotation_done(&w->turn);
 	drain_done(&w->drain);
 	w->ctx.names = names_free(w->ctx.names);
+	net_names_done(&w->ctx.net_names);
+	facts_done(&w->ctx.facts);
 	if (w->epoll_fd >= 0)
 		close(w->epoll_fd);
 	if (w->kick_fd >= 0)

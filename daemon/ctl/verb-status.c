@@ -133,7 +133,8 @@ static void print_stream(struct json_object *s, bool color)
 	print_records(s);
 	print_lost(s, color);
 	print_ring(s);
-	print_swap(live_object(s, "swap"));
+	if (!name || strcmp(name, "packet") != 0)
+		print_swap(live_object(s, "swap"));
 	if (live_u64(s, "identity_full", &full) && full > 0)
 		printf(LABEL "%s observations had no room in the in-flight map\n", "Identity",
 		       ctl_human_count(full, a));

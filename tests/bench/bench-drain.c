@@ -109,7 +109,7 @@ static int open_out(struct drain *d, int dirfd, const char *name)
 	uint64_t pos[IOT_MAX_RINGS];
 	int r;
 
-	r = epoch_new(1, 2, 0, &books);
+	r = epoch_new(IOT_STREAM_BLOCK, 1, 2, 0, &books);
 	if (r < 0)
 		return r;
 	r = iot_writer_open(dirfd, name, &info, &writer);

@@ -216,9 +216,8 @@ static void test_bad_values(void **state)
 	CHECK_BAD(
 		{"streams:\n  block:\n    enabled: maybe\n",
 		 "f.yaml:3:14: `streams.block.enabled`: `maybe` is neither true nor false"},
-		{"streams: {packet: {enabled: true}}\n",
-		 "f.yaml:1:29: `streams.packet.enabled`: cannot be true: this version records the "
-		 "block stream only"},
+		{"streams: {packet: {sample: 0}}\n",
+		 "f.yaml:1:28: `streams.packet.sample`: 0 is out of range (1 to 1000000)"},
 		{"streams: {block: {ring_size: 64 parsecs}}\n",
 		 "f.yaml:1:30: `streams.block.ring_size`: `64 parsecs` is not a size; write bytes "
 		 "or "

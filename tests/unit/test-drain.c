@@ -77,7 +77,7 @@ static void begin(uint64_t epoch, const uint64_t *p0)
 	struct iot_writer *w = NULL;
 	struct epoch *books = NULL;
 
-	assert_int_equal(epoch_new(epoch, N_CPUS, 1, &books), 0);
+	assert_int_equal(epoch_new(IOT_STREAM_BLOCK, epoch, N_CPUS, 1, &books), 0);
 	assert_int_equal(iot_writer_open(f.dirfd, name_of(epoch), &info, &w), 0);
 	segment_out_begin(&f.d.outs[epoch & 1], books, w, epoch, p0, 1);
 }

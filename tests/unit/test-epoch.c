@@ -31,7 +31,7 @@ static struct epoch *fresh(void)
 
 	memset(cells, 0, sizeof(cells));
 	clock_ns = 1000;
-	assert_int_equal(epoch_new(7, N_CPUS, 1000, &e), 0);
+	assert_int_equal(epoch_new(IOT_STREAM_BLOCK, 7, N_CPUS, 1000, &e), 0);
 	assert_int_equal(e->slot, 1);
 	return e;
 }
@@ -254,13 +254,13 @@ static void test_totals(void **state)
 	(void)state;
 	*cell(0, P) = (struct ev_cell){.seen = 10, .emitted = 8, .filed = 1, .unattributed = 1};
 	*cell(2, 1) = (struct ev_cell){.seen = 5, .filed = 2, .identity_full = 3};
-	epoch_sum_cells(cells, N_CPUS, &t);
+	epoch_sum_cells(cells, (size_t)N_CPUS * EPOCH_N_PROBES, &t);
 	assert_int_equal(t.seen, 15);
 	assert_int_equal(t.emitted, 8);
 	assert_int_equal(t.filed, 3);
 	assert_int_equal(t.unattributed, 1);
 	assert_int_equal(t.identity_full, 3);
-	assert_int_equal(epoch_filed(cells, N_CPUS), 3);
+	assert_int_equal(epoch_filed(cells, (size_t)N_CPUS * EPOCH_N_PROBES), 3);
 	epoch_free(e);
 }
 
