@@ -22,22 +22,19 @@
  */
 #pragma once
 
+#include "bpf/block-origin.bpf.h"
 #include "bpf/compat.bpf.h"
 #include "bpf/emit.bpf.h"
 
 /* What only the running kernel knows; filled from its BTF. ~0 and 0 mean: this kernel has none. */
-const volatile __u32 block_op_mask = 0xff;
-const volatile __u32 block_op_read = 0;
 const volatile __u32 block_op_flush = 2;
 const volatile __u32 block_op_drv_in = 34;
 const volatile __u32 block_op_drv_out = 35;
 const volatile __u32 block_op_scsi_in = ~0U;
 const volatile __u32 block_op_scsi_out = ~0U;
-const volatile __u32 block_req_swap = 0;
 const volatile __u32 block_rqf_flush_seq = 0;
 const volatile __u32 block_rqf_io_stat = 0;
-const volatile __u64 block_swap_page_flags = 0; /* all set: a page of the swap cache */
-const volatile bool block_join_getrq = false;	/* START has no hook: join with GETRQ's notes */
+const volatile bool block_join_getrq = false; /* START has no hook: join with GETRQ's notes */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -64,11 +61,11 @@ struct {
 /* Submitter of a bio, by its address, until the request that carries it is first seen. */
 struct block_note {
 	__u64 start_ns;
-	__u64 cgroup;
+	__u64 cgroup; /* the submitter's */
 	__u32 pid;
 	__u32 tgid;
 	__u32 cmd_flags; /* the flush machinery strips PREFLUSH and FUA before any later hook */
-	__u32 pad;
+	__u32 reclaim;	 /* enum ev_reclaim */
 	char comm[EV_COMM_LEN];
 };
 
@@ -78,8 +75,6 @@ struct {
 	__type(key, __u64);
 	__type(value, struct block_note);
 } notes SEC(".maps");
-
-static __always_inline __u8 block_swap_rule(__u32 cmd_flags, struct bio *bio, const bool direct);
 
 static __always_inline bool block_dev_selected(struct emit_run *run, __u32 dev)
 {
@@ -98,7 +93,7 @@ static __always_inline bool block_rq_selected(struct emit_run *run, struct reque
 	if (run->active->filter == EV_FILTER_NONE)
 		return true;
 	if ((run->active->filter & EV_FILTER_DROP_SWAP) &&
-	    block_swap_rule(KREAD(direct, rq, cmd_flags), KREAD(direct, rq, bio), direct))
+	    block_swap_rule(KREAD(direct, rq, cmd_flags), KREAD(direct, rq, bio), NULL, direct))
 		return false;
 	return block_dev_selected(run, compat_disk_dev(compat_rq_disk(rq, direct), direct));
 }
@@ -109,7 +104,7 @@ static __always_inline bool block_bio_selected(struct emit_run *run, struct bio 
 	if (run->active->filter == EV_FILTER_NONE)
 		return true;
 	if ((run->active->filter & EV_FILTER_DROP_SWAP) &&
-	    block_swap_rule(KREAD(direct, bio, bi_opf), bio, direct))
+	    block_swap_rule(KREAD(direct, bio, bi_opf), bio, NULL, direct))
 		return false;
 	return block_dev_selected(run, compat_disk_dev(compat_bio_disk(bio, direct), direct));
 }
@@ -125,36 +120,6 @@ static __always_inline bool block_has_no_start(__u32 op, __u32 rq_flags)
 {
 	return (op == block_op_flush && (rq_flags & block_rqf_flush_seq)) ||
 	       (block_join_getrq && block_is_passthrough(op));
-}
-
-/* Swap reads carry no flag, but their first page is in the swap cache. */
-static __always_inline bool block_reads_swap(struct bio *bio, const bool direct)
-{
-	struct bio_vec *vec;
-	struct page *page, *head;
-	unsigned long flags;
-
-	if (!block_swap_page_flags || !bio)
-		return false;
-	vec = KREAD(direct, bio, bi_io_vec);
-	if (!vec)
-		return false;
-	page = KREAD(direct, vec, bv_page);
-	if (!page)
-		return false;
-	head = compat_vec_head(vec, page);
-	/* The head's address is computed, which no plain load may use. */
-	flags = head ? compat_page_flags(head, false) : compat_page_flags(page, direct);
-	return (flags & block_swap_page_flags) == block_swap_page_flags;
-}
-
-static __always_inline __u8 block_swap_rule(__u32 cmd_flags, struct bio *bio, const bool direct)
-{
-	if (cmd_flags & block_req_swap)
-		return EV_SWAP_FLAG;
-	if ((cmd_flags & block_op_mask) == block_op_read && block_reads_swap(bio, direct))
-		return EV_SWAP_PAGE;
-	return EV_SWAP_NONE;
 }
 
 /*
@@ -208,7 +173,7 @@ static __always_inline void block_join_note(struct ev_block *e, struct bio *bio,
 	if (!note)
 		return;
 	e->start_ns = note->start_ns;
-	e->cgroup = note->cgroup;
+	block_origin_join(e, note->cgroup, note->reclaim);
 	e->pid = note->pid;
 	e->tgid = note->tgid;
 	e->cmd_flags |= note->cmd_flags & ~block_op_mask;
@@ -231,7 +196,8 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	__u32 op = flags & block_op_mask;
 	__u32 rq_flags = KREAD(direct, rq, rq_flags);
 	__u32 dev = compat_disk_dev(compat_rq_disk(rq, direct), direct);
-	__u8 state = EV_BLOCK_IN_FLIGHT, swap_rule;
+	__u8 state = EV_BLOCK_IN_FLIGHT;
+	__u32 n_bytes;
 
 	*(volatile __u8 *)&e->state = state;
 	barrier();
@@ -248,8 +214,9 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 		e->state = state | EV_BLOCK_NOT_SELECTED;
 		return;
 	}
-	swap_rule = block_swap_rule(flags, bio, direct);
-	if (swap_rule && (run->active->filter & EV_FILTER_DROP_SWAP)) {
+	n_bytes = KREAD(direct, rq, __data_len);
+	block_origin(e, bio, n_bytes, flags, block_is_passthrough(op), submitter, direct);
+	if (e->swap_rule && (run->active->filter & EV_FILTER_DROP_SWAP)) {
 		e->state = state | EV_BLOCK_NOT_SELECTED;
 		return;
 	}
@@ -260,7 +227,7 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	e->part = bio ? compat_bio_part_dev(bio, direct) : 0;
 	if (!e->part)
 		e->part = dev;
-	e->bytes = KREAD(direct, rq, __data_len);
+	e->bytes = n_bytes;
 	e->cmd_flags = flags;
 	e->hwq = 0xffff;
 	e->sector = KREAD(direct, rq, __sector);
@@ -276,16 +243,11 @@ static __always_inline void block_begin(struct emit_run *run, struct ev_block *e
 	if (submitter == EV_SUBMITTER_START ||
 	    (submitter != EV_SUBMITTER_NONE && block_has_no_start(op, rq_flags)))
 		state |= EV_BLOCK_SAW_START;
-	e->swap_rule = swap_rule;
 	e->state = state;
 
-	if (bio)
-		e->cgroup = compat_bio_cgroup(bio, direct);
 	if (submitter != EV_SUBMITTER_NONE) {
 		compat_current(&e->pid, &e->tgid, e->comm, direct);
 		e->submitter = submitter;
-		if (!e->cgroup)
-			e->cgroup = bpf_get_current_cgroup_id();
 	}
 	if (block_join_getrq)
 		block_join_note(e, bio, KREAD(direct, rq, biotail), direct);

@@ -242,10 +242,9 @@ static __always_inline int block_getrq(struct bio *bio, const bool direct)
 		return 0;
 	}
 	note.start_ns = bpf_ktime_get_ns();
-	note.cgroup = compat_bio_cgroup(bio, direct);
-	if (!note.cgroup)
-		note.cgroup = bpf_get_current_cgroup_id();
+	note.cgroup = bpf_get_current_cgroup_id();
 	note.cmd_flags = KREAD(direct, bio, bi_opf);
+	note.reclaim = block_reclaim(note.cmd_flags & block_req_swap);
 	compat_current(&note.pid, &note.tgid, note.comm, direct);
 	if (bpf_map_update_elem(&notes, &key, &note, BPF_ANY))
 		emit_identity_full(&run);
@@ -323,7 +322,7 @@ static __always_inline int block_complete_unidentified(struct emit_run *run, str
 	lost.cmd_flags = KREAD(direct, rq, cmd_flags);
 	lost.rq_flags = rq_flags;
 	lost.state = lost.part && (rq_flags & block_rqf_io_stat) ? 0 : EV_BLOCK_NO_STAT;
-	lost.state |= EV_LEDGER_SWAP(block_swap_rule(lost.cmd_flags, bio, direct));
+	lost.state |= EV_LEDGER_SWAP(block_swap_rule(lost.cmd_flags, bio, NULL, direct));
 	lost.status = error;
 	emit_lost(run, 0, &lost, now);
 	return 0;

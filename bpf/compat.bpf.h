@@ -146,27 +146,87 @@ static __always_inline unsigned long compat_page_flags(struct page *page, const 
 }
 
 /*
- * Head page of the page that a bio vector points at, NULL if that is no tail page. Bit 0 of the word marks a
- * tail; the rest is the head's address, or from 7.0 on (compound_info) perhaps a mask of ones over
- * zeroes that the tail's own address is cut with, where struct page has a size of a power of two.
- * Word and address are always copied: the verifier takes the first member of the word's union, a list
- * pointer, and lets nobody cut a pointer.
+ * Bits of a pointer. Typed pointers (direct) are pointers to the verifier, which lets nobody cut them; what
+ * comes back out of map memory is a number. scratch is 8 bytes of that.
  */
-static __always_inline struct page *compat_vec_head(struct bio_vec *vec, struct page *page)
+static __always_inline __u64 compat_number(const void *p, __u64 *scratch, const bool direct)
 {
+	if (!direct)
+		return (__u64)p;
+	*(volatile __u64 *)scratch = (__u64)p;
+	return *(volatile __u64 *)scratch;
+}
+
+/*
+ * Head of a page, NULL if that is no tail page. Bit 0 of the word marks a tail; the rest is the head's
+ * address, or from 7.0 on (compound_info) perhaps a mask of ones over zeroes that the tail's own address
+ * is cut with, where struct page has a size of a power of two. Without scratch, the word is copied: the
+ * verifier takes the first member of the word's union, a list pointer.
+ */
+static __always_inline struct page *compat_page_head(struct page *page, __u64 *scratch,
+						     const bool direct)
+{
+	const bool typed = direct && scratch;
 	unsigned long word, zeroes;
 
 	if (bpf_core_field_exists(struct page___head, compound_head)) {
-		word = BPF_CORE_READ((struct page___head *)page, compound_head);
+		struct page___head *p = (void *)page;
+
+		word = compat_number((void *)KREAD(typed, p, compound_head), scratch, typed);
 		return word & 1 ? (void *)(word - 1) : NULL;
 	}
 	if (!bpf_core_field_exists(struct page___info, compound_info))
 		return NULL;
-	word = BPF_CORE_READ((struct page___info *)page, compound_info);
+	if (typed) {
+		struct page___info *p = (void *)page;
+
+		word = compat_number((void *)p->compound_info, scratch, true);
+	} else {
+		word = BPF_CORE_READ((struct page___info *)page, compound_info);
+	}
 	if (!(word & 1))
 		return NULL;
 	zeroes = ~(word - 1);
 	if (zeroes & (zeroes + 1))
 		return (void *)(word - 1);
-	return (void *)((unsigned long)BPF_CORE_READ(vec, bv_page) & ~zeroes);
+	if (direct && !scratch)
+		return NULL;
+	return (void *)(compat_number(page, scratch, typed) & ~zeroes);
+}
+
+/* Type of a page that is none of the page cache's, in the top byte (since 6.10 for the slab). */
+static __always_inline __u32 compat_page_type(struct page *page, const bool direct)
+{
+	struct page___type *typed = (void *)page;
+
+	return bpf_core_field_exists(struct page___type, page_type)
+		       ? KREAD(direct, typed, page_type) >> 24
+		       : 0;
+}
+
+static __always_inline struct address_space *compat_page_mapping(struct page *page,
+								 const bool direct)
+{
+	return KREAD(direct, page, mapping);
+}
+
+/*
+ * Memory cgroup behind that word. 7.x charges pages to object cgroups, so that they can be handed to the
+ * parent when a cgroup goes.
+ */
+static __always_inline struct mem_cgroup *compat_memcg(void *charged)
+{
+	if (bpf_core_field_exists(struct obj_cgroup___any, is_root))
+		return BPF_CORE_READ((struct obj_cgroup *)charged, memcg);
+	return charged;
+}
+
+/* Word that names whom a page is charged to: 18b2db3b0385 (5.11). */
+static __always_inline unsigned long compat_page_memcg_word(struct page *page, const bool direct)
+{
+	struct page___memcg *charged = (void *)page;
+
+	return bpf_core_field_exists(struct page___memcg, memcg_data)
+		       ? KREAD(direct, charged, memcg_data)
+		       : 0;
 }

@@ -168,6 +168,7 @@ enum ev_origin {
 };
 
 #define EV_CGROUP_BY_SHIFT 3 /* two bits */
+#define EV_CGROUP_BY_MASK (3 << EV_CGROUP_BY_SHIFT)
 enum ev_cgroup_by {
 	EV_CGROUP_BY_NONE = 0,
 	EV_CGROUP_BY_BLKG = 1,
@@ -417,6 +418,17 @@ struct ev_control {
 	__u64 armed;	  /* 1 = the consumer sleeps and wants one wake-up */
 	__u64 identities; /* entries that programs put into the identity map, less those reaped */
 	__u64 pad[6];
+};
+
+/*
+ * A swap area that is a disk or a partition: sectors [first, end) of disk dev; end 0: no area. Only looked at
+ * where neither a flag nor the page tells swap.
+ */
+struct ev_swap_area {
+	__u64 first;
+	__u64 end;
+	__u32 dev;
+	__u32 pad;
 };
 
 enum ev_filter {

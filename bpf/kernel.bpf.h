@@ -45,6 +45,10 @@ enum {
 	BPF_F_MMAPABLE = 1U << 10,
 };
 
+/* Flags of a task (include/linux/sched.h): macros, so in no BTF; the same from 5.8 to 7.2. */
+#define PF_MEMALLOC 0x00000800U
+#define PF_KSWAPD 0x00020000U
+
 enum {
 	BPF_RB_NO_WAKEUP = 1U << 0,
 	BPF_RB_FORCE_WAKEUP = 1U << 1,
@@ -62,10 +66,15 @@ enum bpf_func_id___task_btf {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct reclaim_state;
+
 struct task_struct {
+	unsigned int flags;
 	int pid;
 	int tgid;
 	char comm[16];
+	unsigned int in_memstall : 1;
+	struct reclaim_state *reclaim_state;
 };
 
 struct kernfs_node {
@@ -88,8 +97,49 @@ struct blkcg_gq {
 	struct blkcg *blkcg;
 };
 
+struct mem_cgroup {
+	struct cgroup_subsys_state css;
+};
+
+struct obj_cgroup {
+	struct mem_cgroup *memcg;
+};
+
+/* Since 7.x, when object cgroups took the place of memory cgroups in what pages are charged to. */
+struct obj_cgroup___any {
+	bool is_root;
+};
+
+struct super_block {
+	__u32 s_dev;
+};
+
+struct address_space {
+	struct inode *host;
+};
+
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+	struct address_space *i_mapping;
+	unsigned long i_ino;
+};
+
 struct page {
 	unsigned long flags;
+	struct address_space *mapping;
+};
+
+struct page___owner {
+	struct mem_cgroup *mem_cgroup;
+};
+
+struct page___memcg {
+	unsigned long memcg_data;
+};
+
+struct page___type {
+	unsigned int page_type;
 };
 
 struct page___head {
@@ -132,10 +182,17 @@ struct hd_struct {
 	struct device __dev;
 };
 
+struct bvec_iter {
+	__u64 bi_sector;
+	unsigned int bi_idx;
+} __attribute__((packed));
+
 struct bio {
 	struct bio *bi_next;
 	struct block_device *bi_bdev;
 	__u32 bi_opf;
+	unsigned short bi_flags;
+	struct bvec_iter bi_iter;
 	struct blkcg_gq *bi_blkg;
 	struct bio_vec *bi_io_vec;
 };

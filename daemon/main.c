@@ -112,10 +112,15 @@ static void close_probes(struct probes *p[2])
 /* One for each stream that is enabled, block first. */
 static int open_probes(const struct iot_config *c, struct probes *ret[2], struct iot_error *err)
 {
-	const struct probes_options po = {.stream = &c->block, .devices = &c->devices};
+	struct probes_options po = {.stream = &c->block, .devices = &c->devices};
 	struct probes *p[2] = {NULL, NULL};
-	int r = 0;
+	int r;
 
+	/* Tests: what the kernel is taken not to have. */
+	r = probes_without_parse(getenv("IOTRACED_WITHOUT"), &po.without);
+	if (r < 0)
+		return iot_error_set(err, r,
+				     "IOTRACED_WITHOUT: not a list of swap-flag, pages and copies");
 	raise_memlock();
 	if (c->block.enabled)
 		r = probes_open(&po, &p[0], err);

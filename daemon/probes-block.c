@@ -4,6 +4,7 @@
  *
  * Loading is a short list of attempts, best first, and the kernel has the last word: plain loads in
  * tp_btf, with START by tracepoint, fentry, kprobe or bio (whatever BTF says may exist), then the same
+ * without the few copies that tp_btf programs make besides (lockdown=confidentiality refuses them), then
  * in raw_tp, which copies. The first object that loads whole is kept.
  */
 #include <assert.h>
@@ -22,6 +23,7 @@ enum start_by {
 
 struct attempt {
 	bool direct;
+	bool copies; /* bpf_probe_read_kernel may be called */
 	enum start_by start;
 };
 
@@ -149,7 +151,25 @@ static void set_constants(struct probes *p, const struct attempt *a)
 	ro->block_req_swap = f->req_swap;
 	ro->block_rqf_flush_seq = f->rqf_flush_seq;
 	ro->block_rqf_io_stat = f->rqf_io_stat;
-	ro->block_swap_page_flags = f->swap_page_flags;
+	ro->block_op_write = f->op_write;
+	ro->block_op_append = f->op_append;
+	ro->block_req_meta = f->req_meta;
+	ro->block_swap_page_flags = f->pages.swap;
+	ro->block_page_locked = f->pages.locked;
+	ro->block_page_uptodate = f->pages.uptodate;
+	ro->block_page_writeback = f->pages.writeback;
+	ro->block_page_private = f->pages.private;
+	ro->block_page_slab = f->pages.slab;
+	ro->block_page_type_slab = f->pages.type_slab;
+	ro->block_bio_pinned = f->pages.bio_pinned;
+	ro->block_reads_pages = f->pages.readable;
+	ro->block_copies = a->copies;
+	ro->block_swap_by_area = !f->req_swap || !f->pages.readable;
+	/* Only ids of cgroup v2 are recorded. */
+	ro->block_memory_cgroups = probes_on_cgroup2("memory");
+	ro->block_blkio_cgroups = probes_on_cgroup2("blkio");
+	/* The directory is there if pressure accounting is (built in, and not switched off). */
+	ro->block_memstall = access("/proc/pressure/memory", F_OK) == 0;
 	ro->block_join_getrq = a->start == START_BY_GETRQ;
 }
 
@@ -221,23 +241,28 @@ static int try_load(struct probes *p, const struct attempt *a,
 
 /* Fills list with what this kernel may take, best first. */
 static size_t list_attempts(const struct probes_facts *f, bool force_fallback,
-			    struct attempt list[8])
+			    struct attempt list[12])
 {
 	size_t n = 0;
 
-	for (int direct = !force_fallback; direct >= 0; direct--) {
+	/* 2: plain loads, and copies where those cannot be; 1: plain loads alone; 0: copies alone. */
+	for (int way = force_fallback ? 0 : 2; way >= 0; way--) {
+		bool direct = way > 0, copies = way != 1;
+
+		if (copies && (f->without & PROBES_WITHOUT_COPIES))
+			continue;
 		if (f->io_start) {
-			list[n++] = (struct attempt){direct, START_BY_TRACEPOINT};
+			list[n++] = (struct attempt){direct, copies, START_BY_TRACEPOINT};
 			continue;
 		}
 		if (f->account_start && direct)
-			list[n++] = (struct attempt){direct, START_BY_FENTRY};
-		if (f->account_start)
-			list[n++] = (struct attempt){direct, START_BY_KPROBE};
+			list[n++] = (struct attempt){direct, copies, START_BY_FENTRY};
+		if (f->account_start && copies)
+			list[n++] = (struct attempt){direct, copies, START_BY_KPROBE};
 		if (f->getrq == PROBES_SHAPE_PLAIN)
-			list[n++] = (struct attempt){direct, START_BY_GETRQ};
+			list[n++] = (struct attempt){direct, copies, START_BY_GETRQ};
 		else
-			list[n++] = (struct attempt){direct, START_BY_NOTHING};
+			list[n++] = (struct attempt){direct, copies, START_BY_NOTHING};
 	}
 	return n;
 }
@@ -252,9 +277,19 @@ static int set_blank(struct probes *p, struct iot_error *err)
 	return r < 0 ? iot_error_set(err, r, "cannot set up the maps: %s", strerror(-r)) : 0;
 }
 
+static int finish_maps(struct probes *p, struct iot_error *err)
+{
+	int r = set_blank(p, err);
+
+	if (r < 0)
+		return r;
+	r = probes_refresh_swap_areas(p);
+	return r < 0 ? iot_error_set(err, r, "cannot read /proc/swaps: %s", strerror(-r)) : 0;
+}
+
 int probes_block_load(struct probes *p, const struct probes_options *opts, struct iot_error *err)
 {
-	struct attempt list[8];
+	struct attempt list[12];
 	struct iot_error own = {0};
 	int r = -ENOTSUP;
 	size_t n;
@@ -264,7 +299,7 @@ int probes_block_load(struct probes *p, const struct probes_options *opts, struc
 	p->ledger_val_bytes = sizeof(struct ev_ledger_val);
 	p->identity_bytes = sizeof(struct ev_block);
 	p->idle_since = block_idle_since;
-	r = probes_decide(&p->facts, err);
+	r = probes_decide(opts->without, &p->facts, err);
 	if (r < 0)
 		return r;
 	n = list_attempts(&p->facts, opts->force_fallback, list);
@@ -272,7 +307,7 @@ int probes_block_load(struct probes *p, const struct probes_options *opts, struc
 		probes_first_complaint[0] = '\0';
 		r = try_load(p, &list[i], opts->stream, &own);
 		if (r >= 0)
-			return set_blank(p, err);
+			return finish_maps(p, err);
 		if (own.text[0])
 			return iot_error_set(err, r, "%s", own.text);
 	}

@@ -37,6 +37,14 @@ enum wanted_id {
 	W_RQF_IO_STAT,
 	W_PG_SWAPCACHE,
 	W_PG_SWAPBACKED,
+	W_REQ_META,
+	W_PG_LOCKED,
+	W_PG_UPTODATE,
+	W_PG_WRITEBACK,
+	W_PG_PRIVATE,
+	W_PG_SLAB,
+	W_PGTY_SLAB,
+	W_BIO_PAGE_PINNED,
 	W_N,
 };
 
@@ -64,6 +72,14 @@ static const char *const wanted_names[W_N] = {
 	[W_RQF_IO_STAT] = "__RQF_IO_STAT",
 	[W_PG_SWAPCACHE] = "PG_swapcache",
 	[W_PG_SWAPBACKED] = "PG_swapbacked",
+	[W_REQ_META] = "__REQ_META",
+	[W_PG_LOCKED] = "PG_locked",
+	[W_PG_UPTODATE] = "PG_uptodate",
+	[W_PG_WRITEBACK] = "PG_writeback",
+	[W_PG_PRIVATE] = "PG_private",
+	[W_PG_SLAB] = "PG_slab",
+	[W_PGTY_SLAB] = "PGTY_slab",
+	[W_BIO_PAGE_PINNED] = "BIO_PAGE_PINNED",
 };
 
 /* Kernel ops that a segment names; the rest is IOT_OP_OTHER (WRITE_SAME, gone in 5.18, among them). */
@@ -132,7 +148,7 @@ static void scan_enum(const struct btf *btf, const struct btf_type *t, struct sc
 
 		/* One look at the first letters spares most of 100,000 comparisons. */
 		if (!name || !(strncmp(name, "REQ_OP_", 7) == 0 || strncmp(name, "__R", 3) == 0 ||
-			       strncmp(name, "PG_", 3) == 0))
+			       strncmp(name, "PG", 2) == 0 || strncmp(name, "BIO_", 4) == 0))
 			continue;
 		for (unsigned int w = 0; w < W_N; w++) {
 			if (!s->found[w] && strcmp(name, wanted_names[w]) == 0) {
@@ -231,6 +247,28 @@ static uint32_t bit_or(const struct scan *s, enum wanted_id w, uint32_t otherwis
 	return s->found[w] && s->value[w] < 32 ? 1U << s->value[w] : otherwise;
 }
 
+static uint64_t page_flag(const struct scan *s, enum wanted_id w)
+{
+	return s->found[w] && s->value[w] < 64 ? 1ULL << s->value[w] : 0;
+}
+
+static void take_pages(const struct scan *s, struct probes_pages *ret)
+{
+	*ret = (struct probes_pages){
+		.swap = page_flag(s, W_PG_SWAPCACHE) | page_flag(s, W_PG_SWAPBACKED),
+		.locked = page_flag(s, W_PG_LOCKED),
+		.uptodate = page_flag(s, W_PG_UPTODATE),
+		.writeback = page_flag(s, W_PG_WRITEBACK),
+		.private = page_flag(s, W_PG_PRIVATE),
+		.slab = page_flag(s, W_PG_SLAB),
+		.type_slab = s->found[W_PGTY_SLAB] ? s->value[W_PGTY_SLAB] : 0,
+		.bio_pinned = bit_or(s, W_BIO_PAGE_PINNED, 0),
+	};
+	ret->readable = s->found[W_PG_SWAPCACHE] && s->found[W_PG_SWAPBACKED] && ret->locked &&
+			ret->uptodate && ret->writeback && ret->private &&
+			(ret->slab || ret->type_slab);
+}
+
 static int take_scan(const struct scan *s, struct probes_facts *f, struct iot_error *err)
 {
 	/* A kernel without these is none whose requests we would understand. */
@@ -251,6 +289,7 @@ static int take_scan(const struct scan *s, struct probes_facts *f, struct iot_er
 			f->kernel.op[s->value[ops[i].wanted]] = ops[i].op;
 	}
 	f->op_read = s->value[W_READ];
+	f->op_write = s->value[W_WRITE];
 	f->op_flush = s->value[W_FLUSH];
 	f->op_drv_in = s->value[W_DRV_IN];
 	f->op_drv_out = s->value[W_DRV_OUT];
@@ -260,12 +299,15 @@ static int take_scan(const struct scan *s, struct probes_facts *f, struct iot_er
 	f->rqf_flush_seq = bit_or(s, W_RQF_FLUSH_SEQ, 1U << 4);
 	f->rqf_io_stat = bit_or(s, W_RQF_IO_STAT, 1U << 13);
 
-	f->req_swap = bit_or(s, W_REQ_SWAP, 0);
-	f->kernel.swap_out = f->req_swap ? IOT_ABILITY_EXACT : IOT_ABILITY_UNAVAILABLE;
-	if (s->found[W_PG_SWAPCACHE] && s->found[W_PG_SWAPBACKED])
-		f->swap_page_flags = 1ULL << s->value[W_PG_SWAPCACHE] |
-				     1ULL << s->value[W_PG_SWAPBACKED];
-	f->kernel.swap_in = f->swap_page_flags ? IOT_ABILITY_PAGE : IOT_ABILITY_UNAVAILABLE;
+	f->op_append = op_or_none(s, W_ZONE_APPEND);
+	f->req_meta = bit_or(s, W_REQ_META, 0);
+	if (!(f->without & PROBES_WITHOUT_SWAP_FLAG))
+		f->req_swap = bit_or(s, W_REQ_SWAP, 0);
+	if (!(f->without & PROBES_WITHOUT_PAGES))
+		take_pages(s, &f->pages);
+	/* Without flag or page, swap areas that are disks or partitions are still known by their place. */
+	f->kernel.swap_out = f->req_swap ? IOT_ABILITY_EXACT : IOT_ABILITY_PARTITION;
+	f->kernel.swap_in = f->pages.readable ? IOT_ABILITY_PAGE : IOT_ABILITY_PARTITION;
 	return 0;
 }
 
@@ -285,9 +327,9 @@ void probes_counting(const struct btf *btf, bool *ret_tracing, bool *ret_fentry)
 							BTF_KIND_FUNC) > 0;
 }
 
-int probes_decide(struct probes_facts *ret, struct iot_error *err)
+int probes_decide(uint32_t without, struct probes_facts *ret, struct iot_error *err)
 {
-	struct probes_facts f = {0};
+	struct probes_facts f = {.without = without};
 	struct scan s = {0};
 	struct btf *btf;
 	int r;

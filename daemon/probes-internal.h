@@ -36,6 +36,14 @@ enum probes_shape {
 	PROBES_SHAPE_QUEUE = 2, /* the queue comes first; merges: (q, rq, bio) */
 };
 
+/* Bits that say why a page is here: masks of page flags, 0 = none. */
+struct probes_pages {
+	bool readable; /* all that every kernel has is known */
+	uint64_t swap, locked, uptodate, writeback, private, slab;
+	uint32_t type_slab;  /* top byte of page_type; 0 = the slab has a flag */
+	uint32_t bio_pinned; /* of bi_flags; 0 = this kernel does not say */
+};
+
 /* Everything decided by BTF. */
 struct probes_facts {
 	struct probes_kernel kernel;
@@ -45,10 +53,13 @@ struct probes_facts {
 	bool account_start;  /* function blk_account_io_start, not inlined */
 	bool counts_tracing; /* tp_btf and raw_tp: recursion is guarded and counted */
 	bool counts_fentry;
-	uint32_t op_read, op_flush, op_drv_in, op_drv_out, op_scsi_in, op_scsi_out; /* ~0 = none */
+	uint32_t op_read, op_write, op_flush, op_drv_in, op_drv_out, op_scsi_in,
+		op_scsi_out; /* ~0 = none */
 	uint32_t req_swap;
 	uint32_t rqf_flush_seq, rqf_io_stat;
-	uint64_t swap_page_flags; /* 0 = cannot be told */
+	struct probes_pages pages;
+	uint32_t op_append, req_meta; /* ~0, 0 = none */
+	uint32_t without;	      /* enum probes_without */
 };
 
 /* One row of the probe table with what runs behind it. */
@@ -126,7 +137,7 @@ void probes_counting(const struct btf *btf, bool *ret_tracing, bool *ret_fentry)
 int probes_packet_reasons(const struct btf *btf, struct probes_reason **ret,
 			  size_t *ret_n) IOT_MUST_CHECK;
 
-int probes_decide(struct probes_facts *ret, struct iot_error *err) IOT_MUST_CHECK;
+int probes_decide(uint32_t without, struct probes_facts *ret, struct iot_error *err) IOT_MUST_CHECK;
 
 /*
  * Between opening and loading: sizes p->maps (identities to p->identity_entries) and says what the programs
@@ -139,6 +150,9 @@ void probes_maps_done(struct probes *p);
 
 /* Puts next in place of p->active and returns when no program runs under the old one. Lock held. */
 int probes_publish(struct probes *p, const struct ev_epoch *next) IOT_MUST_CHECK;
+
+/* Is this controller on cgroup v2 (or nowhere)? */
+bool probes_on_cgroup2(const char *controller);
 
 /* Requests that the present devices can have in flight, with margin for devices to come. */
 uint32_t probes_count_requests(void);

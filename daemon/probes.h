@@ -66,12 +66,22 @@ struct probes_ring {
 	const uint8_t *data; /* mapped twice in a row */
 };
 
+/* Tests: what the kernel is taken not to have. */
+enum probes_without {
+	PROBES_WITHOUT_SWAP_FLAG = 1U << 0, /* no REQ_SWAP in BTF */
+	PROBES_WITHOUT_PAGES = 1U << 1,	    /* no page flags in BTF */
+	PROBES_WITHOUT_COPIES = 1U << 2,    /* no bpf_probe_read_kernel: lockdown=confidentiality */
+};
+/* "swap-flag,pages,copies"; NULL or "" = 0. -EINVAL: none of these. */
+int probes_without_parse(const char *text, uint32_t *ret) IOT_MUST_CHECK;
+
 struct probes_options {
 	enum iot_stream kind; /* 0 = block */
 	const struct iot_stream_config *stream;
 	const struct iot_device_filter *devices;    /* block */
 	const struct probes_packet_options *packet; /* packet; NULL = defaults */
 	bool force_fallback;			    /* tests: take raw_tp even where tp_btf loads */
+	uint32_t without;			    /* tests: enum probes_without; block */
 	bool print_libbpf; /* debugging: libbpf's and the verifier's words go to stderr */
 };
 
@@ -122,6 +132,8 @@ int probes_missed(struct probes *p, uint64_t *missed) IOT_MUST_CHECK;
 /* Requests in flight now (ev_block values with EV_BLOCK_IN_FLIGHT). Caller frees. */
 int probes_in_flight(struct probes *p, struct ev_block **ret, size_t *ret_n) IOT_MUST_CHECK;
 /* Re-resolves the device filter against the devices present (start, reload, every second if set). */
+/* Reads /proc/swaps anew, where programs need it to tell swap: whenever it may have changed. */
+int probes_refresh_swap_areas(struct probes *p) IOT_MUST_CHECK;
 int probes_set_devices(struct probes *p, const struct iot_device_filter *f) IOT_MUST_CHECK;
 /* Whether requests that are born with a swap tag are selected from now on. */
 int probes_set_swap(struct probes *p, enum iot_swap_policy policy) IOT_MUST_CHECK;

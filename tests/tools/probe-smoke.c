@@ -127,7 +127,7 @@ static void take_record(const struct probes_kernel *kernel, const struct ev_bloc
 	       "done=%u status=%d state=%#x start=%llu insert=%lld issue=%lld last=%lld "
 	       "complete=%lld requeues=%u "
 	       "merges=%u segments=%u hwq=%u cpu=%u/%u submitter=%u pid=%u tgid=%u comm=%.16s "
-	       "cgroup=%llu swap=%u\n",
+	       "cgroup=%llu swap=%u origin=%u cgroup_by=%u reclaim=%u ino=%llu fsdev=%u:%u\n",
 	       (unsigned long long)b->hdr.id, (unsigned long long)b->hdr.epoch,
 	       IOT_DEV_MAJOR(b->dev), IOT_DEV_MINOR(b->dev), IOT_DEV_MAJOR(b->part),
 	       IOT_DEV_MINOR(b->part), iot_op_name(kernel->op[op]), b->cmd_flags, b->rq_flags,
@@ -138,7 +138,9 @@ static void take_record(const struct probes_kernel *kernel, const struct ev_bloc
 	       b->issue_ns ? (long long)(b->issue_last_ns - b->start_ns) : -1,
 	       (long long)(b->complete_ns - b->start_ns), b->requeues, b->merges, b->segments,
 	       b->hwq, b->issue_cpu, b->hdr.cpu, b->submitter, b->pid, b->tgid, b->comm,
-	       (unsigned long long)b->cgroup, b->swap_rule);
+	       (unsigned long long)b->cgroup, b->swap_rule, b->origin & EV_ORIGIN_MASK,
+	       (b->origin & EV_CGROUP_BY_MASK) >> EV_CGROUP_BY_SHIFT, b->origin >> EV_RECLAIM_SHIFT,
+	       (unsigned long long)b->ino, IOT_DEV_MAJOR(b->fsdev), IOT_DEV_MINOR(b->fsdev));
 }
 
 /* Reads and publishes what there is; returns how many records. */
@@ -389,7 +391,8 @@ static void settle(struct probes *p, struct ring *rings)
 
 static int usage(void)
 {
-	fputs("usage: probe-smoke [--seconds N] [--fallback] [--ring-size BYTES] [--ring-cpus N] "
+	fputs("usage: probe-smoke [--seconds N] [--fallback] [--without LIST] [--ring-size BYTES] "
+	      "[--ring-cpus N] "
 	      "[--ledger N]\n"
 	      "                   [--in-flight-entries N] [--include PATTERN] [--exclude PATTERN] "
 	      "[--flip-ms N]\n"
@@ -409,6 +412,7 @@ int main(int argc, char **argv)
 	enum {
 		SECONDS = 256,
 		FALLBACK,
+		WITHOUT,
 		RING_SIZE,
 		RING_CPUS,
 		LEDGER,
@@ -425,6 +429,7 @@ int main(int argc, char **argv)
 	static const struct option longopts[] = {
 		{"seconds", required_argument, NULL, SECONDS},
 		{"fallback", no_argument, NULL, FALLBACK},
+		{"without", required_argument, NULL, WITHOUT},
 		{"ring-size", required_argument, NULL, RING_SIZE},
 		{"ring-cpus", required_argument, NULL, RING_CPUS},
 		{"ledger", required_argument, NULL, LEDGER},
@@ -458,7 +463,8 @@ int main(int argc, char **argv)
 	filter.exclude.items = exclude;
 	while ((c = getopt_long(argc, argv, "", longopts, NULL)) != -1) {
 		n = 0;
-		if (c == '?' || (optarg && c != INCLUDE && c != EXCLUDE && parse(optarg, &n) < 0))
+		if (c == '?' || (optarg && c != INCLUDE && c != EXCLUDE && c != WITHOUT &&
+				 parse(optarg, &n) < 0))
 			return usage();
 		switch (c) {
 		case SECONDS:
@@ -486,6 +492,10 @@ int main(int argc, char **argv)
 		case EXCLUDE:
 			if (filter.exclude.n < IOT_ARRAY_SIZE(exclude))
 				exclude[filter.exclude.n++] = optarg;
+			break;
+		case WITHOUT:
+			if (probes_without_parse(optarg, &opts.without) < 0)
+				return usage();
 			break;
 		case FLIP:
 			flip_ms = n;

@@ -147,6 +147,12 @@ void probes_detach(struct probes *p)
 	trace("detach");
 }
 
+int probes_refresh_swap_areas(struct probes *p)
+{
+	(void)p;
+	return 0;
+}
+
 int probes_set_devices(struct probes *p, const struct iot_device_filter *f)
 {
 	(void)p;
