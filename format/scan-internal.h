@@ -18,7 +18,12 @@ struct iot_paths {
 	struct iot_path *items;
 	size_t n;
 	size_t cap;
+	struct iot_error
+		*skipped; /* directories that could not be read, at most IOT_PATHS_SKIPPED_MAX */
+	size_t n_skipped; /* all of them */
+	int first_error;
 };
+#define IOT_PATHS_SKIPPED_MAX 16U
 int iot_paths_expand(const char *const *paths, size_t n, struct iot_paths *ret,
 		     struct iot_error *err) IOT_MUST_CHECK;
 void iot_paths_done(struct iot_paths *p);

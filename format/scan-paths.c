@@ -4,7 +4,8 @@
  * means every *.iot and *.open below it (a state directory, or an archive tree of any depth).
  *
  * Symbolic links are followed where a person named them and nowhere below, so that a tree cannot
- * lead out of itself or into a loop. Files that vanish while the tree is read were deleted by
+ * lead out of itself or into a loop. A directory below that cannot be read is skipped and noted: it
+ * may have held segments, which becomes part of the verdict. Files that vanish while the tree is read were deleted by
  * retention or renamed at their seal; the latter are found under their new name.
  */
 #include "format/scan-internal.h"
@@ -20,6 +21,7 @@ void iot_paths_done(struct iot_paths *p)
 	for (size_t i = 0; i < p->n; i++)
 		free(p->items[i].path);
 	free(p->items);
+	free(p->skipped);
 	*p = (struct iot_paths){0};
 }
 
@@ -41,6 +43,24 @@ static int add_path(struct iot_paths *p, char *path, bool named)
 		p->cap = cap;
 	}
 	p->items[p->n++] = (struct iot_path){.path = path, .named = named};
+	return 0;
+}
+
+/* Only the first few are kept by text; the verdict has room for no more. */
+static int skip(struct iot_paths *p, const char *path, int error, const char *what)
+{
+	struct iot_error *more;
+
+	if (p->first_error == 0)
+		p->first_error = error;
+	if (p->n_skipped++ >= IOT_PATHS_SKIPPED_MAX)
+		return 0;
+	more = reallocarray(p->skipped, p->n_skipped, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	p->skipped = more;
+	more[p->n_skipped - 1] = (struct iot_error){0};
+	(void)iot_error_set(&more[p->n_skipped - 1], error, "%s: %s", path, what);
 	return 0;
 }
 
@@ -85,9 +105,11 @@ static int walk(struct iot_paths *p, int fd, const char *path, unsigned int dept
 
 		errno = 0;
 		e = readdir(dir);
+		/* A directory that is gone since held nothing that is still there. */
+		if (!e && (errno == ENOENT || errno == ESRCH))
+			return 0;
 		if (!e)
-			return errno ? iot_error_set(err, -errno, "%s: %s", path, strerror(errno))
-				     : 0;
+			return errno ? skip(p, path, -errno, strerror(errno)) : 0;
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
 		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -105,17 +127,23 @@ static int walk(struct iot_paths *p, int fd, const char *path, unsigned int dept
 		}
 		if (!S_ISDIR(st.st_mode))
 			continue;
-		if (depth >= MAX_DEPTH)
-			return iot_error_set(err, -ELOOP,
-					     "%s: directories nested deeper than %d (name a "
-					     "directory further down)",
-					     child, MAX_DEPTH);
+		if (depth >= MAX_DEPTH) {
+			r = skip(p, child, -ELOOP,
+				 "directories nested too deep (name a directory further down)");
+			if (r < 0)
+				return r;
+			continue;
+		}
 		sub = openat(dirfd(dir), e->d_name,
 			     O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (sub < 0 && errno == ENOENT)
+		if (sub < 0 && (errno == ENOENT || errno == ESRCH))
 			continue;
-		if (sub < 0)
-			return iot_error_set(err, -errno, "%s: %s", child, strerror(errno));
+		if (sub < 0) {
+			r = skip(p, child, -errno, strerror(errno));
+			if (r < 0)
+				return r;
+			continue;
+		}
 		r = walk(p, sub, child, depth + 1, err);
 		if (r < 0)
 			return r;
@@ -152,6 +180,11 @@ int iot_paths_expand(const char *const *paths, size_t n, struct iot_paths *ret,
 		r = walk(&p, fd, paths[i], 0, err);
 		if (r < 0)
 			return r;
+		if (p.n == before && p.n_skipped)
+			return iot_error_set(
+				err, p.first_error,
+				"%s; no segments (*.iot, *.open) in what could be read of %s",
+				p.skipped[0].text, paths[i]);
 		if (p.n == before)
 			return iot_error_set(err, -ENOENT,
 					     "%s: no segments (*.iot, *.open) here or below",

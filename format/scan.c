@@ -140,6 +140,14 @@ int iot_scan_open(const char *const *paths, size_t n_paths, const struct iot_fil
 	r = iot_paths_expand(paths, n_paths, &files, err);
 	if (r < 0)
 		return r;
+	/* Whether a directory holds segments is not known where it cannot be read. */
+	for (size_t i = 0; i < IOT_MIN(files.n_skipped, IOT_PATHS_SKIPPED_MAX); i++)
+		iot_verdict_reason(&sc->opening, IOT_VERDICT_UNKNOWN, "not read: %s",
+				   files.skipped[i].text);
+	if (files.n_skipped > IOT_PATHS_SKIPPED_MAX)
+		iot_verdict_reason(&sc->opening, IOT_VERDICT_UNKNOWN,
+				   "not read: %zu more directories",
+				   files.n_skipped - IOT_PATHS_SKIPPED_MAX);
 	sc->segments = calloc(files.n + 1, sizeof(struct iot_segment *));
 	if (!sc->segments)
 		return iot_error_set(err, -ENOMEM, "out of memory");

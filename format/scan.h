@@ -34,7 +34,8 @@ struct iot_filter {
 
 struct iot_scan;
 
-/* -ENOENT with err when a path has no segments. Damaged files are listed in the verdict. */
+/* -ENOENT with err when a path has no segments. Damaged files, and directories below a path that cannot
+ * be read, are listed in the verdict. */
 int iot_scan_open(const char *const *paths, size_t n_paths, const struct iot_filter *filter,
 		  struct iot_scan **ret, struct iot_error *err) IOT_MUST_CHECK;
 struct iot_scan *iot_scan_close(struct iot_scan *sc);

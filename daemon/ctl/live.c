@@ -46,6 +46,17 @@ const char *live_count(struct json_object *o, const char *key, char buf[CTL_HUMA
 	return live_u64(o, key, &v) ? ctl_human_count(v, buf) : "unknown";
 }
 
+const char *live_counted(struct json_object *o, const char *key, const char *what,
+			 char buf[CTL_HUMAN_MAX])
+{
+	char count[CTL_HUMAN_MAX];
+	uint64_t v = 0;
+
+	snprintf(buf, CTL_HUMAN_MAX, "%.27s %.16s%s", live_count(o, key, count), what,
+		 live_u64(o, key, &v) && v == 1 ? "" : "s");
+	return buf;
+}
+
 const char *live_size(struct json_object *o, const char *key, char buf[CTL_HUMAN_MAX])
 {
 	uint64_t v;

@@ -20,6 +20,9 @@ size_t live_n(struct json_object *array);
 
 /* "1,234" or "unknown"; "1.5MiB"; "3m2s". */
 const char *live_count(struct json_object *o, const char *key, char buf[CTL_HUMAN_MAX]);
+/* "1 segment", "2 segments", "unknown segments" */
+const char *live_counted(struct json_object *o, const char *key, const char *what,
+			 char buf[CTL_HUMAN_MAX]);
 const char *live_size(struct json_object *o, const char *key, char buf[CTL_HUMAN_MAX]);
 const char *live_duration(struct json_object *o, const char *key, char buf[CTL_HUMAN_MAX]);
 

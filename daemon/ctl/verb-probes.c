@@ -18,26 +18,53 @@ static const char *or_dash(const char *s)
 	return s ? s : "-";
 }
 
+/* By number, in the order in which a request meets them. Unknown numbers last, as they came. */
+static int cmp_probe(const void *a, const void *b)
+{
+	uint64_t x = UINT64_MAX, y = UINT64_MAX;
+
+	(void)live_u64(*(struct json_object *const *)a, "id", &x);
+	(void)live_u64(*(struct json_object *const *)b, "id", &y);
+	return iot_cmp_u64(x, y);
+}
+
+/* "8 of 9 probes attached; not attached:" and each of the others with its reason. */
+static void print_missing(struct json_object *list, size_t attached)
+{
+	size_t n = live_n(list);
+	char name[64], why[256];
+
+	printf("\n%zu of %zu probes attached%s\n", attached, n,
+	       attached < n ? "; not attached:" : "");
+	for (size_t i = 0; i < n; i++) {
+		struct json_object *p = json_object_array_get_idx(list, i);
+		const char *reason = live_str(p, "why"), *state = live_str(p, "state");
+
+		if (row_style(p) == CTL_STYLE_GOOD)
+			continue;
+		printf("  %s (%s): %s\n",
+		       ctl_printable(or_dash(live_str(p, "name")), name, sizeof(name)),
+		       state ? state : "unknown",
+		       reason ? ctl_printable(reason, why, sizeof(why)) : "no reason given");
+	}
+}
+
 static int print_table(struct json_object *list, bool color)
 {
-	static const char *const columns[] = {">ID",	 "STREAM",  "NAME",    "HOOK",
-					      "STATE",	 "MISSES",  ">MISSED", ">RUNS",
-					      ">NS/RUN", "WHY NOT", NULL};
+	static const char *const columns[] = {">ID",	 "NAME",  "HOOK",    "STATE",	"MISSES",
+					      ">MISSED", ">RUNS", ">NS/RUN", "~STREAM", NULL};
 	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns);
-	char a[CTL_HUMAN_MAX], why[128];
+	char a[CTL_HUMAN_MAX];
 	size_t attached = 0;
 
 	if (!t)
 		return ctl_fail(CTL_ERROR, "out of memory");
 	for (size_t i = 0; i < live_n(list); i++) {
 		struct json_object *p = json_object_array_get_idx(list, i);
-		const char *reason = live_str(p, "why");
-		const bool on = row_style(p) == CTL_STYLE_GOOD;
 		uint64_t v;
 
-		attached += on;
+		attached += row_style(p) == CTL_STYLE_GOOD;
 		ctl_table_cell(t, "%s", live_count(p, "id", a));
-		ctl_table_cell(t, "%s", or_dash(live_str(p, "stream")));
 		ctl_table_cell(t, "%s", or_dash(live_str(p, "name")));
 		ctl_table_cell(t, "%s", or_dash(live_str(p, "hook")));
 		ctl_table_cell(t, "%s", or_dash(live_str(p, "state")));
@@ -46,11 +73,11 @@ static int print_table(struct json_object *list, bool color)
 		ctl_table_cell(t, "%s", live_u64(p, "runs", &v) ? ctl_human_count(v, a) : "-");
 		ctl_table_cell(t, "%s",
 			       live_u64(p, "ns_per_run", &v) ? ctl_human_count(v, a) : "-");
-		ctl_table_cell(t, "%s", reason ? ctl_printable(reason, why, sizeof(why)) : "");
+		ctl_table_cell(t, "%s", or_dash(live_str(p, "stream")));
 	}
 	if (ctl_table_print(t, stdout, color) < 0)
 		return ctl_fail(CTL_ERROR, "out of memory");
-	printf("\n%zu of %zu probes attached\n", attached, live_n(list));
+	print_missing(list, attached);
 	return CTL_OK;
 }
 
@@ -80,6 +107,8 @@ int verb_probes(struct ctl *c, int argc, char **argv)
 	if (c->json) {
 		r = live_print_lines(list);
 	} else {
+		if (json_object_is_type(list, json_type_array))
+			json_object_array_sort(list, cmp_probe);
 		ctl_pager_open(c);
 		r = print_table(list, ctl_color_enabled(c));
 		print_swap(live_object(reply, "swap"), ctl_color_enabled(c));

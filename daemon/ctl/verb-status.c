@@ -28,9 +28,9 @@ static void print_segment(struct json_object *s)
 	char bytes[CTL_HUMAN_MAX], records[CTL_HUMAN_MAX], age[CTL_HUMAN_MAX], name[160];
 	const char *file = live_str(seg, "name");
 
-	printf(LABEL "%s, %s, %s records, open for %s\n", "Segment",
+	printf(LABEL "%s, %s, %s, open for %s\n", "Segment",
 	       file ? ctl_printable(file, name, sizeof(name)) : "none",
-	       live_size(seg, "bytes", bytes), live_count(seg, "records", records),
+	       live_size(seg, "bytes", bytes), live_counted(seg, "records", "record", records),
 	       live_duration(seg, "age_ns", age));
 }
 
@@ -43,8 +43,8 @@ static void print_records(struct json_object *s)
 	       live_size(s, "bytes_written", bytes));
 	if (live_u64(s, "records", &n) && live_u64(s, "bytes_written", &size) && n > 0)
 		printf(", %.1f bytes each", (double)size / (double)n);
-	printf("), %s segments sealed, %s events/s\n", live_count(s, "segments_sealed", sealed),
-	       live_count(s, "events_per_s", records));
+	printf("), %s sealed, %s/s\n", live_counted(s, "segments_sealed", "segment", sealed),
+	       live_counted(s, "events_per_s", "event", records));
 }
 
 static void print_lost(struct json_object *s, bool color)
@@ -136,11 +136,12 @@ static void print_stream(struct json_object *s, bool color)
 	if (!name || strcmp(name, "packet") != 0)
 		print_swap(live_object(s, "swap"));
 	if (live_u64(s, "identity_full", &full) && full > 0)
-		printf(LABEL "%s observations had no room in the in-flight map\n", "Identity",
-		       ctl_human_count(full, a));
+		printf(LABEL "%s observation%s had no room in the in-flight map\n", "Identity",
+		       ctl_human_count(full, a), full == 1 ? "" : "s");
 	if (!live_u64(s, "books_unbalanced", &unbalanced) || unbalanced > 0)
-		printf(LABEL "%s%s sealed epochs do not balance%s\n", "Books",
-		       ctl_style_on(color, CTL_STYLE_BAD), live_count(s, "books_unbalanced", a),
+		printf(LABEL "%sbooks of %s do not balance%s\n", "Books",
+		       ctl_style_on(color, CTL_STYLE_BAD),
+		       live_counted(s, "books_unbalanced", "sealed epoch", a),
 		       ctl_style_off(color));
 	if (json_object_get_boolean(live_object(s, "stalled")))
 		printf(LABEL "%sthe worker makes no progress%s\n", "Stalled",
@@ -161,6 +162,17 @@ static void print_verdicts(struct json_object *streams, bool color)
 		       ctl_style_on(color, verdict_style(verdict)), verdict ? verdict : "unknown",
 		       ctl_style_off(color));
 	}
+}
+
+/* Streams that have a segment open. */
+static size_t n_recorded(struct json_object *streams)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < live_n(streams); i++)
+		n += live_str(live_object(json_object_array_get_idx(streams, i), "segment"),
+			      "name") != NULL;
+	return n;
 }
 
 static void print_head(struct json_object *st, bool color)
@@ -190,10 +202,11 @@ static void print_head(struct json_object *st, bool color)
 		printf(LABEL "%s%s%s\n", "Restart for", ctl_style_on(color, CTL_STYLE_WARN), wait,
 		       ctl_style_off(color));
 	source = live_str(store, "path");
-	printf(LABEL "%s: %s segments, %s; %s free; %s deleted by retention\n", "Store",
-	       source ? ctl_printable(source, path, sizeof(path)) : "?",
-	       live_count(store, "segments", a), live_size(store, "bytes", b),
-	       live_size(store, "free_bytes", c), live_count(store, "deleted_segments", d));
+	printf(LABEL "%s: %s sealed (%s), %zu being recorded; %s free; %s deleted by retention\n",
+	       "Store", source ? ctl_printable(source, path, sizeof(path)) : "?",
+	       live_counted(store, "segments", "segment", a), live_size(store, "bytes", b),
+	       n_recorded(live_object(st, "streams")), live_size(store, "free_bytes", c),
+	       live_count(store, "deleted_segments", d));
 	error = live_str(store, "last_error");
 	if (error)
 		printf(LABEL "%s%s%s\n", "Error", ctl_style_on(color, CTL_STYLE_BAD), error,

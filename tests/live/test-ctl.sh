@@ -185,7 +185,7 @@ mkdir narrow && cp "$first" $long
 COLUMNS=80 "$ctl" segments narrow >narrow.txt
 assert_eq "segments: fits 80 columns" 0 "$(grep -cvE '^.{0,80}$' narrow.txt)"
 assert_grep "segments: with the verdict" '^NAME +VERDICT +RECORDS +SIZE +FROM$' narrow.txt
-# shellcheck disable=SC2046 # the shortened name is a pattern
+# shellcheck disable=SC2046,SC2116 # the shortened name is a pattern
 assert_eq "segments: a shortened name is one for the shell" $long "$(echo narrow/$(awk 'NR == 2 { print $1 }' narrow.txt))"
 COLUMNS=300 "$ctl" segments narrow >narrow.txt
 assert_grep "segments: all where there is room" "^${long#*/} +complete .* 1$" narrow.txt
@@ -321,6 +321,19 @@ cp whole/*.iot nothing && cp noise.iot nothing
 "$ctl" cat --json nothing >mixed.jsonl 2>mixed.err
 assert_eq "one bad file among good ones" "1 6000" "$? $(wc -l <mixed.jsonl)"
 assert_grep "and it is named" 'noise.iot' mixed.err
+
+# A directory that cannot be read may hold segments: the others are read, and the verdict is unknown.
+mkdir -p part/locked && cp whole/*.iot part && chmod 755 . && chmod -R a+rX whole part && chmod 0 part/locked
+cp "$ctl" ctl-copy
+as_nobody() { [ "$(id -u)" != 0 ] || set -- setpriv --reuid=65534 --regid=65534 --clear-groups "$@"; "$@"; }
+as_nobody ./ctl-copy verify part >part.txt 2>part.err
+assert_eq "verify: goes on past a directory it cannot read" "11 3" "$? $(grep -c '^part/.*: complete' part.txt)"
+assert_grep "verify: and says so" '^  - not read: part/locked: Permission denied' part.txt
+assert_eq "cat: likewise" 6000 "$(as_nobody ./ctl-copy cat part 2>part.err | wc -l)"
+assert_grep "cat: on stderr" 'not read: part/locked: Permission denied' part.err
+rm part/*.iot
+fails "verify: nothing but what it cannot read is 4" 4 'part/locked: Permission denied; no segments' as_nobody ./ctl-copy verify part
+rm ctl-copy
 
 # ---- recover -----------------------------------------------------------------------------------------------
 

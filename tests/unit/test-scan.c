@@ -283,6 +283,55 @@ static void test_filters(void **state)
 	build_dir_close(&d);
 }
 
+/* What cannot be read below a directory is in the verdict, and the rest is read all the same. */
+static void test_unreadable_directory(void **state)
+{
+	struct iot_error err = {0};
+	struct iot_verdict v;
+	struct iot_scan *sc;
+	struct build_dir d;
+	struct build b;
+	char path[256];
+	const char *paths[] = {path};
+	int fd;
+
+	(void)state;
+	build_dir_open(&d);
+	build_init(&b, 1, 1, 8);
+	build_write(&b, d.fd, "a.iot");
+	snprintf(path, sizeof(path), "%s", d.path);
+	assert_int_equal(iot_scan_open(paths, 1, NULL, &sc, &err), 0);
+	assert_int_equal(iot_scan_verdict(sc, true, &v, &err), 0);
+	assert_int_equal(v.code, IOT_VERDICT_COMPLETE);
+	iot_scan_close(sc);
+	/* Root may read everything: too deep is what it cannot read either. */
+	fd = dup(d.fd);
+	for (int i = 0; i < 34; i++) {
+		int sub;
+
+		assert_int_equal(mkdirat(fd, "d", 0700), 0);
+		sub = openat(fd, "d", O_RDONLY | O_DIRECTORY);
+		assert_true(sub >= 0);
+		close(fd);
+		fd = sub;
+	}
+	close(fd);
+	assert_int_equal(iot_scan_open(paths, 1, NULL, &sc, &err), 0);
+	assert_int_equal(iot_scan_n_segments(sc), 1);
+	assert_int_equal(iot_scan_verdict(sc, true, &v, &err), 0);
+	assert_int_equal(v.code, IOT_VERDICT_UNKNOWN);
+	assert_int_equal(v.n_reasons, 1);
+	assert_non_null(strstr(v.reasons[0], "not read: "));
+	iot_scan_close(sc);
+	/* Nothing else there: the cause is the error. */
+	assert_int_equal(unlinkat(d.fd, "a.iot", 0), 0);
+	assert_int_equal(iot_scan_open(paths, 1, NULL, &sc, &err), -ELOOP);
+	assert_non_null(strstr(err.text, "nested too deep"));
+	snprintf(path, sizeof(path), "rm -r %s/d", d.path);
+	assert_int_equal(system(path), 0);
+	build_dir_close(&d);
+}
+
 /* A field the record does not have never matches; iot_filter_match says the same as a scan. */
 static void test_match_is_pure(void **state)
 {
@@ -482,6 +531,7 @@ int main(void)
 		cmocka_unit_test(test_archive_tree),
 		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_unreadable_directory),
 		cmocka_unit_test(test_match_is_pure),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_damage_is_not_fatal),
