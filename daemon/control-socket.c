@@ -9,6 +9,7 @@
  * once one is refused.
  */
 #include "daemon/control-socket.h"
+#include "daemon/control-proto.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -123,7 +124,8 @@ static int bind_path(const char *path, const char *group, struct control_socket 
 	return 0;
 }
 
-/* The directory of path, created if only itself is missing. Returns its descriptor. */
+/* The directory of path. Only the default one, which systemd makes for a service, is created: any other is
+ * likelier a slip than a wish. Returns its descriptor. */
 static int open_parent(const char *path, struct iot_error *err)
 {
 	_cleanup_free_ char *dir = strdup(path);
@@ -139,13 +141,18 @@ static int open_parent(const char *path, struct iot_error *err)
 		slash[1] = '\0';
 	else
 		*slash = '\0';
-	if (mkdir(dir, 0755) < 0 && errno != EEXIST)
+	if (strcmp(path, CONTROL_SOCKET) == 0 && mkdir(dir, 0755) < 0 && errno != EEXIST)
 		return iot_error_set(
 			err, -errno,
 			"control socket %s: cannot create directory %s: %s; create it or "
 			"choose another path with --socket",
 			path, dir, strerror(errno));
 	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return iot_error_set(err, -errno,
+				     "control socket %s: there is no directory %s; create it or "
+				     "choose another path with --socket",
+				     path, dir);
 	if (fd < 0)
 		return iot_error_set(err, -errno, "control socket %s: directory %s: %s", path, dir,
 				     strerror(errno));

@@ -174,16 +174,17 @@ static int probe_check(const struct iot_config *c)
 	return EX_OK;
 }
 
-static void on_recovered(void *userdata, const char *name, uint64_t kept, uint64_t lost_bytes,
-			 int error)
+static void on_recovered(void *userdata, const struct store_recovered *r)
 {
+	char text[512];
+
 	(void)userdata;
 	notify_extend(RECOVER_EXTEND_USEC, "recovering segments of an earlier capture");
-	if (error < 0)
-		log_warning("recovery: %s: %s; kept as .bad", name, strerror(-error));
+	store_recovered_text(r, text, sizeof(text));
+	if (r->error < 0)
+		log_warning("recovery: %s", text);
 	else
-		log_info("recovery: %s: %llu records kept, %llu bytes cut", name,
-			 (unsigned long long)kept, (unsigned long long)lost_bytes);
+		log_info("recovery: %s", text);
 }
 
 /* Takes *config. */
@@ -239,7 +240,10 @@ static int run(const struct args *args, struct iot_config **config)
 	code = collect(args, config, store, probes);
 out:
 	close_probes(probes);
-	store_close(store);
+	if (code == EX_OK)
+		store_close(store);
+	else
+		store_abandon(store);
 	return code;
 }
 

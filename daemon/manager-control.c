@@ -26,6 +26,7 @@ static int op_status(void *userdata, struct json_object **ret, char **message)
 		.store_error = m->store_error,
 		.config_source = m->config->source,
 		.restart_keys = m->restart_keys,
+		.unmatched_devices = m->unmatched,
 	};
 	struct json_object *status, *o;
 	int r;
@@ -184,7 +185,7 @@ struct change_job {
 	bool rotate;
 	bool selected[MANAGER_MAX_STREAMS];
 	char names[MANAGER_MAX_STREAMS][128];
-	char failed[128]; /* stream that failed, or the file that was in the way */
+	char failed[512]; /* the file that it is about, or the stream */
 };
 
 static int change_run(void *arg)
@@ -202,11 +203,14 @@ static int change_run(void *arg)
 			continue;
 		r = j->rotate ? worker_rotate(s->worker, IOT_SEAL_REQUEST, j->names[i],
 					      sizeof(j->names[i]))
-			      : worker_flush(s->worker);
+			      : worker_flush(s->worker, j->names[i], sizeof(j->names[i]));
 		if (r < 0) {
-			snprintf(j->failed, sizeof(j->failed), "%s",
-				 r == -EEXIST && j->names[i][0] ? j->names[i]
-								: iot_stream_name(s->id));
+			if (j->names[i][0])
+				snprintf(j->failed, sizeof(j->failed), "%s/%s",
+					 store_path(j->m->store), j->names[i]);
+			else
+				snprintf(j->failed, sizeof(j->failed), "%s",
+					 iot_stream_name(s->id));
 			return r;
 		}
 	}
@@ -245,7 +249,7 @@ static void change_done(void *arg, int result)
 {
 	struct change_job *j = arg;
 	struct json_object *reply = NULL;
-	char text[256];
+	char text[640];
 
 	if (result < 0) {
 		if (result == -ECANCELED)
@@ -254,6 +258,11 @@ static void change_done(void *arg, int result)
 			snprintf(text, sizeof(text),
 				 "%s: not done in time (the disk may be stalled); it may still "
 				 "happen",
+				 j->failed);
+		else if (result == -ENOENT && !j->rotate)
+			snprintf(text, sizeof(text),
+				 "%s: deleted while it is written to; what is in it is lost at its "
+				 "end",
 				 j->failed);
 		else
 			snprintf(text, sizeof(text), "%s: %s", j->failed, strerror(-result));

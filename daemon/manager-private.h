@@ -66,6 +66,7 @@ struct manager {
 	bool filter_job;     /* its rotation is queued or running */
 	unsigned int filter_wanted, filter_started;
 	struct log_limit filter_limit;
+	char unmatched[256]; /* device patterns that no disk matches, as of the last look */
 
 	bool retaining; /* a retention job is queued or running */
 	bool usage_known;
@@ -114,6 +115,8 @@ extern const struct control_ops manager_control_ops;
 /* manager-reload.c */
 /* Warns if swap is to be dropped and this kernel cannot tell it. */
 void manager_check_swap(const struct manager *m);
+/* Looks which device patterns match no disk, and logs it when that changes. */
+void manager_check_devices(struct manager *m);
 void manager_reload(struct manager *m);
 /* Goes on with a changed filter; also called each second, so that a failure is tried again. */
 void manager_filter_step(struct manager *m);

@@ -154,6 +154,21 @@ void manager_check_swap(const struct manager *m)
 			      : "swap");
 }
 
+void manager_check_devices(struct manager *m)
+{
+	char now[sizeof(m->unmatched)];
+
+	if (probes_unmatched_devices(&m->config->devices, now, sizeof(now)) < 0 ||
+	    strcmp(now, m->unmatched) == 0)
+		return;
+	memcpy(m->unmatched, now, sizeof(now));
+	if (now[0])
+		log_warning("devices: no disk here matches: %s (patterns are for whole disks)",
+			    now);
+	else
+		log_info("devices: each pattern matches a disk now");
+}
+
 /* ---- reload ----------------------------------------------------------------------------------- */
 
 static void apply(struct manager *m, struct iot_config *wanted)
@@ -175,6 +190,7 @@ static void apply(struct manager *m, struct iot_config *wanted)
 								 : &wanted->block);
 	if (filter) {
 		manager_check_swap(m);
+		manager_check_devices(m);
 		m->filter_pending = true;
 		m->filter_wanted++;
 		manager_filter_step(m);

@@ -13,6 +13,7 @@
 #define TICK_USEC (1000ULL * 1000)
 #define TICK_ACCURACY_USEC (100ULL * 1000) /* may share a wake-up with others */
 #define RETAIN_TICKS 5
+#define MATCH_TICKS 10
 #define STALL_NS 10000000000ULL
 
 /* ---- retention, as a job ------------------------------------------------------------------------ */
@@ -239,6 +240,8 @@ static int on_tick(sd_event_source *source, uint64_t usec, void *userdata)
 	}
 	if (!m->stopping) {
 		rescan_devices(m);
+		if (m->n_ticks % MATCH_TICKS == 0)
+			manager_check_devices(m);
 		if (m->n_ticks % RETAIN_TICKS == 0)
 			manager_retain(m);
 		manager_status_line(m, line, sizeof(line));

@@ -297,6 +297,7 @@ int manager_start(struct manager *m, struct iot_error *err)
 			return r;
 	}
 	manager_check_swap(m);
+	manager_check_devices(m);
 	r = manager_swaps_start(m);
 	if (r >= 0)
 		r = manager_watch_start(m);

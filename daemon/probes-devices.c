@@ -153,6 +153,55 @@ static int resolve(const struct iot_strv *a, const struct iot_strv *b, uint32_t 
 	return r;
 }
 
+static void name_unmatched(const char *list, const struct iot_strv *patterns, const bool *matched,
+			   char *buf, size_t size)
+{
+	for (size_t i = 0; i < patterns->n; i++) {
+		size_t len = strlen(buf);
+
+		if (!matched[i])
+			snprintf(buf + len, size - len, "%s%s %s", len ? ", " : "", list,
+				 patterns->items[i]);
+	}
+}
+
+static void match_disk(const struct iot_strv *patterns, const char *name, const char *number,
+		       bool *matched)
+{
+	for (size_t i = 0; i < patterns->n; i++) {
+		const struct iot_strv one = {.items = &patterns->items[i], .n = 1};
+
+		matched[i] |= matches(&one, name, number);
+	}
+}
+
+int probes_unmatched_devices(const struct iot_device_filter *f, char *buf, size_t size)
+{
+	_cleanup_free_ bool *in = calloc(f->include.n + 1, sizeof(*in));
+	_cleanup_free_ bool *ex = calloc(f->exclude.n + 1, sizeof(*ex));
+	struct dirent *de;
+	DIR *dir;
+
+	if (!in || !ex)
+		return -ENOMEM;
+	dir = opendir(SYS_BLOCK);
+	if (!dir)
+		return -errno;
+	while ((de = readdir(dir))) {
+		char number[64];
+
+		if (de->d_name[0] == '.' || read_sys(de->d_name, "dev", number, sizeof(number)) < 0)
+			continue;
+		match_disk(&f->include, de->d_name, number, in);
+		match_disk(&f->exclude, de->d_name, number, ex);
+	}
+	closedir(dir);
+	buf[0] = '\0';
+	name_unmatched("include", &f->include, in, buf, size);
+	name_unmatched("exclude", &f->exclude, ex, buf, size);
+	return 0;
+}
+
 static bool contains(const uint32_t *devs, size_t n, uint32_t dev)
 {
 	for (size_t i = 0; i < n; i++) {

@@ -135,6 +135,9 @@ int probes_in_flight(struct probes *p, struct ev_block **ret, size_t *ret_n) IOT
 /* Reads /proc/swaps anew, where programs need it to tell swap: whenever it may have changed. */
 int probes_refresh_swap_areas(struct probes *p) IOT_MUST_CHECK;
 int probes_set_devices(struct probes *p, const struct iot_device_filter *f) IOT_MUST_CHECK;
+/* Patterns that no disk present matches, as "include nvme9n1, exclude zd*"; "" = none. */
+int probes_unmatched_devices(const struct iot_device_filter *f, char *buf,
+			     size_t size) IOT_MUST_CHECK;
 /* Whether requests that are born with a swap tag are selected from now on. */
 int probes_set_swap(struct probes *p, enum iot_swap_policy policy) IOT_MUST_CHECK;
 

@@ -295,6 +295,8 @@ static struct json_object *render_config(struct builder *b, const struct status_
 	put_str(b, o, "source", in->config_source && *in->config_source ? in->config_source : NULL);
 	put_str(b, o, "restart_needed",
 		in->restart_keys && *in->restart_keys ? in->restart_keys : NULL);
+	put_str(b, o, "unmatched_devices",
+		in->unmatched_devices && *in->unmatched_devices ? in->unmatched_devices : NULL);
 	return o;
 }
 

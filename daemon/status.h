@@ -53,8 +53,9 @@ struct status_input {
 	struct store_usage usage;
 	int store_error; /* of the last retention, 0 = none */
 	const char *config_source;
-	const struct swaps *swaps; /* the active areas; NULL = not known */
-	const char *restart_keys;  /* changed keys that wait for a new start; "" = none */
+	const struct swaps *swaps;     /* the active areas; NULL = not known */
+	const char *unmatched_devices; /* patterns that no disk matches; "" = none */
+	const char *restart_keys;      /* changed keys that wait for a new start; "" = none */
 };
 
 enum status_state status_state(const struct status_input *in);

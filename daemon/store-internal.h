@@ -20,6 +20,7 @@ struct store {
 	char *path;
 	uint8_t capture_id[16];
 	char capture_hex[33];
+	bool created;	   /* the directory was not there */
 	bool no_noreplace; /* the file system has no RENAME_NOREPLACE */
 	uint64_t deleted_segments;
 	uint64_t deleted_bytes;

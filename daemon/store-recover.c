@@ -22,6 +22,7 @@ struct outcome {
 	uint64_t kept_records;
 	uint64_t lost_bytes;
 	bool displaced; /* a file of the final name was set aside */
+	bool set_aside; /* the unfinished file was */
 };
 
 /* What a file holds. Nothing of it is set for a file that is no segment. */
@@ -158,6 +159,7 @@ static int finish_interrupted(struct store *s, const char *name, const char *bas
 	ret->kept_records = other.n_records;
 	if (!spare) {
 		r = store_set_aside(s, name, base);
+		ret->set_aside = r >= 0;
 		return r < 0 ? r : -EEXIST;
 	}
 	if (unlinkat(s->dirfd, name, 0) < 0)
@@ -306,6 +308,23 @@ static int collect(struct store *s, char ***ret_names, size_t *ret_n)
 	return r;
 }
 
+const char *store_recovered_text(const struct store_recovered *r, char *buf, size_t size)
+{
+	if (r->error == 0)
+		snprintf(buf, size, "%s: %llu records kept, %llu bytes cut", r->name,
+			 (unsigned long long)r->kept_records, (unsigned long long)r->lost_bytes);
+	else if (r->set_aside && r->error == -EBADMSG)
+		snprintf(buf, size, "%s: nothing in its %llu bytes can be recovered; kept as .bad",
+			 r->name, (unsigned long long)r->lost_bytes);
+	else if (r->set_aside && r->error == -EEXIST)
+		snprintf(buf, size, "%s: another file of its name holds more; kept as .bad",
+			 r->name);
+	else
+		snprintf(buf, size, "%s: %s; left as it is, the next start tries again", r->name,
+			 strerror(-r->error));
+	return buf;
+}
+
 static int cmp_name(const void *a, const void *b)
 {
 	return strcmp(*(char *const *)a, *(char *const *)b);
@@ -336,18 +355,25 @@ int store_recover(struct store *s, store_recovered_fn notify, void *userdata, si
 			if (fstatat(s->dirfd, names[i], &st, AT_SYMLINK_NOFOLLOW) == 0)
 				o.lost_bytes = (uint64_t)st.st_size;
 			q = store_set_aside(s, names[i], base);
+			o.set_aside = q >= 0;
 			if (q >= 0)
 				q = -EBADMSG;
 		} else if (q >= 0) {
 			n_recovered++;
 		}
 		if (notify)
-			notify(userdata, names[i], o.kept_records, o.lost_bytes, q);
+			notify(userdata, &(struct store_recovered){.name = names[i],
+								   .kept_records = o.kept_records,
+								   .lost_bytes = o.lost_bytes,
+								   .error = IOT_MIN(q, 0),
+								   .set_aside = o.set_aside});
 		if (notify && o.displaced) {
 			char final[160];
 
 			snprintf(final, sizeof(final), "%s%s", base, STORE_SUFFIX_SEALED);
-			notify(userdata, final, 0, 0, -EEXIST);
+			notify(userdata, &(struct store_recovered){.name = final,
+								   .error = -EEXIST,
+								   .set_aside = true});
 		}
 	}
 	for (size_t i = 0; i < n; i++)

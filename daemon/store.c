@@ -8,6 +8,7 @@
  * (RENAME_NOREPLACE: overlayfs before 5.x, NFS, some FUSE), a hard link does.
  */
 #include <assert.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/vfs.h>
 
@@ -17,13 +18,14 @@
 
 static const char hex_digits[] = "0123456789abcdef";
 
-static int open_directory(const char *dir, struct iot_error *err)
+static int open_directory(const char *dir, bool *ret_created, struct iot_error *err)
 {
 	int fd, r;
 
 	fd = open(dir, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
 	if (fd < 0 && errno == ENOENT) {
-		if (mkdir(dir, 0750) < 0 && errno != EEXIST) {
+		*ret_created = mkdir(dir, 0750) == 0;
+		if (!*ret_created && errno != EEXIST) {
 			r = -errno;
 			if (r == -ENOENT)
 				return iot_error_set(
@@ -148,7 +150,8 @@ int store_open(const char *dir, const uint8_t capture_id[16], struct store **ret
 		s->capture_hex[2 * i + 1] = hex_digits[capture_id[i] & 15];
 	}
 	s->path = strdup(dir);
-	r = s->path ? open_directory(dir, err) : iot_error_set(err, -ENOMEM, "out of memory");
+	r = s->path ? open_directory(dir, &s->created, err)
+		    : iot_error_set(err, -ENOMEM, "out of memory");
 	if (r >= 0) {
 		s->dirfd = r;
 		r = take_lock(s, err);
@@ -158,11 +161,39 @@ int store_open(const char *dir, const uint8_t capture_id[16], struct store **ret
 		r = check_rename(s, err);
 	}
 	if (r < 0) {
-		store_close(s);
+		store_abandon(s);
 		return r;
 	}
 	*ret = s;
 	return 0;
+}
+
+static bool holds_only_lock(const struct store *s)
+{
+	int fd = openat(s->dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	bool only = dir != NULL;
+	struct dirent *d;
+
+	if (!dir && fd >= 0)
+		close(fd);
+	while (dir && (d = readdir(dir)))
+		if (strcmp(d->d_name, ".") != 0 && strcmp(d->d_name, "..") != 0 &&
+		    strcmp(d->d_name, "lock") != 0)
+			only = false;
+	if (dir)
+		closedir(dir);
+	return only;
+}
+
+struct store *store_abandon(struct store *s)
+{
+	/* While the lock is held: nobody else begins there. rmdir(2) takes nothing that is in use. */
+	if (s && s->created && s->dirfd >= 0 && holds_only_lock(s)) {
+		(void)unlinkat(s->dirfd, "lock", 0);
+		(void)rmdir(s->path);
+	}
+	return store_close(s);
 }
 
 struct store *store_close(struct store *s)

@@ -19,6 +19,9 @@ struct store;
 int store_open(const char *dir, const uint8_t capture_id[16], struct store **ret,
 	       struct iot_error *err) IOT_MUST_CHECK;
 struct store *store_close(struct store *s);
+/* Closes after a start that failed: a directory that store_open() made is removed if nothing but the lock
+ * is in it. */
+struct store *store_abandon(struct store *s);
 
 int store_dirfd(const struct store *s);
 const char *store_path(const struct store *s);
@@ -35,10 +38,17 @@ int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
 /* Recovers every torn .open file of earlier captures into a sealed one. ret_n = files recovered.
  * A file that cannot be recovered is renamed to .bad, never deleted. Of two files for one name the
  * one that holds more has it in the end, and the other becomes .bad unless it holds nothing beyond.
- * notify (may be NULL) is told each: kept_records are those of the file that has the final name;
- * -EEXIST: the file lost that comparison and is .bad now. */
-typedef void (*store_recovered_fn)(void *userdata, const char *name, uint64_t kept_records,
-				   uint64_t lost_bytes, int error);
+ * notify (may be NULL) is told each. */
+struct store_recovered {
+	const char *name;
+	uint64_t kept_records; /* of the file that has the final name */
+	uint64_t lost_bytes;
+	int error; /* 0; -EBADMSG: nothing in it to recover; -EEXIST: another of its name holds more */
+	bool set_aside; /* is .bad now; with an error and without this it is as it was */
+};
+typedef void (*store_recovered_fn)(void *userdata, const struct store_recovered *r);
+/* What happened to the file, for a log. */
+const char *store_recovered_text(const struct store_recovered *r, char *buf, size_t size);
 int store_recover(struct store *s, store_recovered_fn notify, void *userdata, size_t *ret_n,
 		  struct iot_error *err) IOT_MUST_CHECK;
 

@@ -101,6 +101,8 @@ struct worker {
 	enum iot_seal_reason rotate_reason;
 	int rotate_result;
 	char rotate_name[128];
+	int flush_result;
+	char flush_name[128];
 	bool stop;
 	bool abandon; /* end without sealing */
 	bool dead;

@@ -11,6 +11,7 @@
  */
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 
 #include "daemon/clock.h"
 #include "daemon/worker-internal.h"
@@ -149,8 +150,22 @@ static void take_commands(struct worker *w, uint64_t now_ns)
 
 static void answer_flush(struct worker *w)
 {
+	const struct segment_out *o = worker_out(w, w->active);
+	struct stat st;
+	int r = 0;
+
+	/* What was written to a file that nobody can open any more is not in the files. At the very end
+	 * there is none left to look at. */
+	if (!segment_out_active(o))
+		r = 0;
+	else if (fstat(iot_writer_fd(o->writer), &st) < 0)
+		r = -errno;
+	else if (st.st_nlink == 0)
+		r = -ENOENT;
 	w->flush.started = w->flush_wanted;
 	pthread_mutex_lock(&w->lock);
+	w->flush_result = r;
+	store_name(w->store, w->stream, o->seq, false, w->flush_name, sizeof(w->flush_name));
 	w->flush.done = w->flush_wanted;
 	pthread_cond_broadcast(&w->cond);
 	pthread_mutex_unlock(&w->lock);

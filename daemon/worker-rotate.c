@@ -200,6 +200,7 @@ static int take_result(struct worker *w)
 int worker_rotate_step(struct worker *w, uint64_t now_ns)
 {
 	int r = take_result(w);
+	char name[128];
 
 	if (w->rotor_names) {
 		w->rotor_names = w->rotor_busy;
@@ -219,7 +220,8 @@ int worker_rotate_step(struct worker *w, uint64_t now_ns)
 		/* The next file could not be opened: stay in this epoch, which loses nothing. */
 		w->begin_error = r;
 		w->rotate_retry_ns = now_ns + RETRY_PAUSE_NS;
-		answer(w, r, "");
+		store_name(w->store, w->stream, w->seq + 1, false, name, sizeof(name));
+		answer(w, r, name);
 		w->phase = WORKER_STEADY;
 		return 0;
 	case WORKER_DRAINING:

@@ -207,15 +207,15 @@ int worker_rotate(struct worker *w, enum iot_seal_reason reason, char *ret_name,
 	w->rotate_reason = reason;
 	kick(w);
 	r = wait_for(w, &w->rotate, ticket);
-	if (r >= 0)
+	if (r >= 0) {
 		r = w->rotate_result;
-	if (r >= 0 || r == -EEXIST)
 		snprintf(ret_name, size, "%s", w->rotate_name);
+	}
 	pthread_mutex_unlock(&w->lock);
 	return r;
 }
 
-int worker_flush(struct worker *w)
+int worker_flush(struct worker *w, char *ret_name, size_t size)
 {
 	uint64_t ticket;
 	int r;
@@ -224,6 +224,10 @@ int worker_flush(struct worker *w)
 	ticket = ++w->flush.wanted;
 	kick(w);
 	r = wait_for(w, &w->flush, ticket);
+	if (r >= 0) {
+		r = w->flush_result;
+		snprintf(ret_name, size, "%s", w->flush_name);
+	}
 	pthread_mutex_unlock(&w->lock);
 	return r;
 }

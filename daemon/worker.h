@@ -63,11 +63,12 @@ struct worker_status {
 int worker_start(const struct worker_options *opts, struct worker **ret,
 		 struct iot_error *err) IOT_MUST_CHECK;
 void worker_status(struct worker *w, struct worker_status *ret);
-/* Commands: return when done or -ETIMEDOUT. reason tells the footer why. -EEXIST: ret_name
- * is the file that has the final name already. */
+/* Commands: return when done or -ETIMEDOUT. reason tells the footer why. ret_name: the file it was about,
+ * also with an error (-EEXIST: the one that has the final name already), or "". */
 int worker_rotate(struct worker *w, enum iot_seal_reason reason, char *ret_name,
 		  size_t size) IOT_MUST_CHECK;
-int worker_flush(struct worker *w) IOT_MUST_CHECK; /* everything produced so far is in the file */
+/* Everything produced so far is in the file. -ENOENT: which was deleted. */
+int worker_flush(struct worker *w, char *ret_name, size_t size) IOT_MUST_CHECK;
 /* Takes new sizes and ages; ring and map sizes need a new start. */
 void worker_reconfigure(struct worker *w, const struct iot_stream_config *c);
 /* What the headers of segments opened from now on say was selected. The caller records everything

@@ -197,6 +197,11 @@ static void print_head(struct json_object *st, bool color)
 	source = live_str(config, "source");
 	printf(LABEL "%s\n", "Config",
 	       source ? ctl_printable(source, path, sizeof(path)) : "built-in defaults");
+	wait = live_str(config, "unmatched_devices");
+	if (wait)
+		printf(LABEL "%sno disk matches: %s%s\n", "Devices",
+		       ctl_style_on(color, CTL_STYLE_WARN), ctl_printable(wait, path, sizeof(path)),
+		       ctl_style_off(color));
 	wait = live_str(config, "restart_needed");
 	if (wait)
 		printf(LABEL "%s%s%s\n", "Restart for", ctl_style_on(color, CTL_STYLE_WARN), wait,

@@ -133,11 +133,37 @@ before=$(find "$iot_state" -name '*.iot' | wc -l)
 assert_status "root may" 0 ctl rotate
 assert_eq "and it happened once" $((before + 1)) "$(find "$iot_state" -name '*.iot' | wc -l)"
 
+# ---- a state directory that is taken away ----------------------------------------------------------------
+
+# A daemon of its own: what its directory held is gone.
+(
+	iot_setup "$dir/gone"
+	iot_start || exit 9
+	rm -rf "$iot_state"
+	ctl flush >"$dir/flush.txt" 2>&1
+	echo "$?" >>"$dir/flush.txt"
+	ctl rotate >"$dir/rotate.txt" 2>&1
+	echo "$?" >>"$dir/rotate.txt"
+	iot_stop KILL
+)
+assert_grep "flush into a deleted directory fails" '^1$' "$dir/flush.txt"
+assert_grep "and names the file" "^iotracectl: $dir/gone/state/block-[0-9a-f]{32}-0000000001.open: deleted while it is" "$dir/flush.txt"
+assert_grep "rotate fails, too" '^1$' "$dir/rotate.txt"
+assert_grep "and names the file" "^iotracectl: $dir/gone/state/block-[0-9a-f]{32}-000000000[12].(open|iot): No such file" "$dir/rotate.txt"
+
 # ---- iotracectl ---------------------------------------------------------------------------------------
 
 assert_status "no daemon" 3 "$IOTRACECTL" --socket "$dir/none" status
 assert_status "not even a directory" 3 "$IOTRACECTL" --socket "$dir/none/none" status
 assert_status "a stray argument" 2 ctl status now
+ctl probes >"$dir/probes.txt"
+assert_eq "probes are in the order of their numbers" "" "$(awk '$1 ~ /^[0-9]+$/ && $2 != "of" { print $1 }' "$dir/probes.txt" | sort -nc 2>&1)"
+assert_eq "each probe that is not attached is explained" \
+	"$(ctl --json probes | jq -r 'select(.state != "attached") | .name' | sort)" \
+	"$(sed -n '/probes attached; not attached:$/,/^$/s/^  \([a-z_]*\) (.*): ..*/\1/p' "$dir/probes.txt" | sort)"
+ctl status >"$dir/status.txt"
+assert_grep "status counts what is recorded" '^ +Store: .* sealed \(.*\), 1 being recorded; ' "$dir/status.txt"
+assert_eq "status has no plural of one" 0 "$(grep -cE '(^|[^0-9.,])1 (segments|records|events)' "$dir/status.txt")"
 ctl --json probes | jq -s -e 'map(select(.state == "attached")) | length >= 4' >/dev/null
 assert_eq "probes as JSON lines" 0 $?
 ctl --json rotate | jq -e '.segments | length == 1' >/dev/null

@@ -100,6 +100,7 @@ refused "second instance, same state directory" 75 "$iot_state" \
 	"$IOTRACED" --state-dir "$iot_state" --socket "$dir/other.sock"
 refused "second instance, same socket" 75 "$iot_sock" \
 	"$IOTRACED" --state-dir "$dir/other" --socket "$iot_sock"
+assert_eq "a failed start leaves no directory that it made" no "$([ -e "$dir/other" ] || echo no)"
 assert_status "the first goes on" 0 ctl status
 
 # ---- reload ---------------------------------------------------------------------------------------------
@@ -129,6 +130,15 @@ ctl rotate >/dev/null
 says_exclude() { head -c 8192 "$iot_state/${name%1.iot}$1.iot" | grep -aq 'exclude loop\*' && echo yes; }
 assert_eq "the segment before does not promise it" "" "$(says_exclude 2)"
 assert_eq "the segment after says what is recorded" yes "$(says_exclude 3)"
+
+# A pattern that matches nothing is no error (the disk may come), but not silent.
+printf 'devices:\n  include: [nosuchdisk*, loop*]\n  exclude: [loop99, loop1]\n' >"$iot_dir/config.yaml"
+kill -HUP "$iot_pid"
+wait_for 10 grep -q 'no disk here matches' "$iot_log"
+assert_grep "a pattern that matches no disk is logged" 'no disk here matches: include nosuchdisk\*, exclude loop99 ' "$iot_log"
+assert_eq "and shown" "include nosuchdisk*, exclude loop99" "$(ctl --json status | jq -r .config.unmatched_devices)"
+ctl status >"$dir/status.txt"
+assert_grep "to people, too" '^ +Devices: no disk matches: include nosuchdisk\*, exclude loop99$' "$dir/status.txt"
 
 # ---- stop -----------------------------------------------------------------------------------------------
 
@@ -252,6 +262,9 @@ refused "state directory that is a file" 73 "$dir/file" \
 	"$IOTRACED" --state-dir "$dir/file" --socket "$iot_sock"
 refused "socket in no directory" 73 "$dir/no/such" \
 	"$IOTRACED" --state-dir "$iot_state" --socket "$dir/no/such/sock"
+refused "socket in a directory that is missing" 73 "there is no directory $dir/nodir" \
+	"$IOTRACED" --state-dir "$iot_state" --socket "$dir/nodir/sock"
+assert_eq "which is not made" no "$([ -e "$dir/nodir" ] || echo no)"
 refused "socket path that is a file" 73 "is no socket" \
 	"$IOTRACED" --state-dir "$iot_state" --socket "$dir/file"
 assert_eq "the file is still there" yes "$([ -f "$dir/file" ] && echo yes)"

@@ -147,6 +147,7 @@ static void test_not_known_is_null(void **state)
 	assert_unknown(o, "/store/deleted_bytes");
 	assert_unknown(o, "/config/source");
 	assert_unknown(o, "/config/restart_needed");
+	assert_unknown(o, "/config/unmatched_devices");
 	/* Nobody measured how much was swapped out. */
 	assert_text(o, "/streams/0/swap/out", "unavailable");
 	assert_unknown(o, "/streams/0/swap/out_bytes");
@@ -172,6 +173,7 @@ static void test_known(void **state)
 	in.usage.segments = 3;
 	in.config_source = "/etc/x.yaml";
 	in.restart_keys = "socket";
+	in.unmatched_devices = "include nvme9n1";
 	assert_int_equal(status_render(&in, &o), 0);
 	assert_number(o, "/streams/0/lost/missed", 0);
 	assert_number(o, "/streams/0/kernel_memory/maps_bytes", 7);
@@ -181,6 +183,7 @@ static void test_known(void **state)
 	assert_number(o, "/store/segments", 3);
 	assert_text(o, "/config/source", "/etc/x.yaml");
 	assert_text(o, "/config/restart_needed", "socket");
+	assert_text(o, "/config/unmatched_devices", "include nvme9n1");
 	json_object_put(o);
 }
 

@@ -169,15 +169,63 @@ struct told {
 	uint64_t lost_bytes;
 };
 
-static void tell(void *userdata, const char *name, uint64_t kept, uint64_t lost_bytes, int error)
+static void tell(void *userdata, const struct store_recovered *r)
 {
 	struct told *t = userdata;
+	char text[256], path[256];
+	struct stat st;
 
-	assert_non_null(name);
+	assert_non_null(r->name);
 	t->n++;
-	t->n_bad += error < 0;
-	t->kept += kept;
-	t->lost_bytes += lost_bytes;
+	t->n_bad += r->error < 0;
+	t->kept += r->kept_records;
+	t->lost_bytes += r->lost_bytes;
+	store_recovered_text(r, text, sizeof(text));
+	assert_non_null(strstr(text, r->name));
+	/* The words are about what is there now. */
+	assert_int_equal(strstr(text, "kept as .bad") != NULL, r->set_aside);
+	assert_int_equal(strstr(text, "left as it is") != NULL, r->error < 0 && !r->set_aside);
+	assert_int_equal(strstr(text, "records kept") != NULL, r->error == 0);
+	snprintf(path, sizeof(path), "%s/%s", dir, r->name);
+	if (r->error < 0 && !r->set_aside)
+		assert_int_equal(stat(path, &st), 0);
+}
+
+/* A start that fails leaves no directory that it made, and no file that is somebody's is touched. */
+static void test_abandon(void **state)
+{
+	struct iot_error err = {};
+	struct store *s = NULL;
+	char made[128], file[160];
+	struct stat st;
+	int fd;
+
+	(void)state;
+	snprintf(made, sizeof(made), "%s/made", dir);
+	snprintf(file, sizeof(file), "%s/made/mine", dir);
+	assert_int_equal(store_open(made, capture_a, &s, &err), 0);
+	assert_int_equal(stat(made, &st), 0);
+	store_abandon(s);
+	assert_int_equal(stat(made, &st), -1);
+	/* One that was there, and one with something in it, stay. */
+	assert_int_equal(mkdir(made, 0700), 0);
+	assert_int_equal(store_open(made, capture_a, &s, &err), 0);
+	store_abandon(s);
+	assert_int_equal(stat(made, &st), 0);
+	snprintf(file, sizeof(file), "%s/made/lock", dir);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(made), 0);
+	assert_int_equal(store_open(made, capture_a, &s, &err), 0);
+	snprintf(file, sizeof(file), "%s/made/mine", dir);
+	fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	close(fd);
+	store_abandon(s);
+	assert_int_equal(stat(file, &st), 0);
+	assert_int_equal(unlink(file), 0);
+	snprintf(file, sizeof(file), "%s/made/lock", dir);
+	assert_int_equal(unlink(file), 0);
+	assert_int_equal(rmdir(made), 0);
 }
 
 static enum iot_seal_reason reason_of(const char *name, uint64_t *ret_records, int *ret_verdict)
@@ -507,6 +555,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_publish_link, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_publish_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_recover, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_abandon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copy_then_killed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copy_then_sealed, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copy_has_all, setup, teardown),
