@@ -39,7 +39,7 @@ LDFLAGS_ALL := $(LDFLAGS) $(SAN) -Wl,-z,relro,-z,now
 
 FORMAT_LIBS := -llz4 -lxxhash -lm
 CONFIG_LIBS := -lyaml
-DAEMON_LIBS := -lbpf -lelf -lz -lsystemd -ljson-c -pthread
+DAEMON_LIBS := -lbpf -lelf -lz -lpcap -lsystemd -ljson-c -pthread
 CTL_LIBS := -ljson-c
 
 FORMAT_SRC := $(wildcard format/*.c)

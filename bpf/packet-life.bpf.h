@@ -115,11 +115,15 @@ static __always_inline __u32 packet_addresses(const struct ev_packet *p)
 	return (s >> 48) << 16 | d >> 48;
 }
 
-static __always_inline bool packet_selected(struct emit_run *run, const struct ev_packet *p)
+/* f: where the packet is; an event without a packet at hand (f->n 0) matches no expression. */
+static __always_inline bool packet_selected(struct emit_run *run, const struct ev_packet *p,
+					    struct packet_filter *f)
 {
 	__u32 sample = run->active->sample;
 
-	return sample <= 1 || packet_flow_hash(p) % sample == 0;
+	if (sample > 1 && packet_flow_hash(p) % sample != 0)
+		return false;
+	return !run->active->filter || packet_filter_run(f);
 }
 
 /*

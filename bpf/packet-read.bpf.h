@@ -15,6 +15,7 @@
 
 #include "bpf/compat.bpf.h"
 #include "bpf/events.h"
+#include "bpf/packet-filter.bpf.h"
 
 #define PACKET_ETH_IP 0x0800
 #define PACKET_ETH_IPV6 0x86dd
@@ -114,9 +115,10 @@ static __always_inline __u32 packet_l3(struct sk_buff *skb, const bool at_data, 
 	return KREAD(direct, skb, network_header);
 }
 
-/* The tuple of p from the packet's own headers. b: room for 40 bytes. */
+/* The tuple of p from the packet's own headers, and where they are. b: room for 40 bytes. */
 static __always_inline void packet_headers(struct ev_packet *p, struct sk_buff *skb, __u8 *b,
-					   const bool at_data, const bool direct)
+					   struct packet_filter *f, const bool at_data,
+					   const bool direct)
 {
 	const __u8 *at = (const __u8 *)KREAD(direct, skb, head);
 	__u32 off = packet_l3(skb, at_data, direct);
@@ -124,6 +126,7 @@ static __always_inline void packet_headers(struct ev_packet *p, struct sk_buff *
 	__u16 protocol = p->protocol;
 
 	at += off;
+	f->n = 0;
 	if (n < 20 || !off || bpf_probe_read_kernel(b, 40, at)) {
 		p->flags |= EV_PACKET_NO_HEADER;
 		return;
@@ -138,6 +141,9 @@ static __always_inline void packet_headers(struct ev_packet *p, struct sk_buff *
 		if (bpf_probe_read_kernel(b, 40, at))
 			return;
 	}
+	f->at = (__u64)at;
+	f->n = n;
+	f->len = p->len;
 	if (protocol == PACKET_ETH_IP && b[0] >> 4 == 4 && n >= 20)
 		packet_ipv4(p, b, at, n);
 	else if (protocol == PACKET_ETH_IPV6 && b[0] >> 4 == 6 && n >= 40)

@@ -2,16 +2,8 @@
 /*
  * packet.bpf.c - the packet stream: one record per observation of a packet at a probe, by tracepoints.
  *
- * bpf/packet-life.bpf.h says which packet it is and whether it is selected, bpf/packet-read.bpf.h what can
- * be read from it; here is what each hook does. Every run ends in exactly one of the outcomes of
- * emit.bpf.h:
- *  - not_selected: the packet is not selected (suppressed: and an always-on event came too often);
- *  - folded: an end of something that no probe has seen as a packet. AF_UNIX and netlink messages are
- *    sk_buffs too, and most packets of unselected flows end like this;
- *  - emitted, or reserve_failed and filed against the packet.
- *
- * Probes at which drops and faults are rare are always on: for packets that are not selected as well, up
- * to a rate per CPU and reason. Such a record has an id that is used once, and says NOT_SELECTED.
+ * bpf/packet-observe.bpf.h makes the observation, bpf/packet-life.bpf.h says which packet it is of and
+ * whether that is selected, bpf/packet-read.bpf.h what can be read from it; here are the hooks.
  *
  * net_dev_xmit comes after the driver has the packet, often after it has freed it. So the record made at
  * net_dev_start_xmit is kept on a stack of the CPU, and net_dev_xmit repeats it with the driver's answer;
@@ -28,237 +20,9 @@
 #define EMIT_LEDGER_JOIN(old, val) ((old)->flags |= (val)->flags)
 #include "bpf/compat.bpf.h"
 #include "bpf/emit.bpf.h"
-#include "bpf/packet-life.bpf.h"
+#include "bpf/packet-observe.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* What a hook says about itself; compile-time constants. */
-enum packet_how {
-	PACKET_AT_DATA = 1 << 0, /* received: the network header is at skb->data */
-	PACKET_ENDS = 1 << 1,
-	PACKET_ALWAYS = 1 << 2,	   /* up to a rate, whether selected or not */
-	PACKET_ON_DEVICE = 1 << 3, /* skb->dev is a device */
-	PACKET_SENDS = 1 << 4,	   /* the first sight may be in the sender's context */
-	/* A packet passes it once per device; one bit for each such hook. */
-	PACKET_ONCE_SHIFT = 8,
-	PACKET_ONCE_RECEIVE = 1 << 8,
-	PACKET_ONCE_RX = 1 << 9,
-	PACKET_ONCE_QUEUE = 1 << 10,
-};
-
-#define PACKET_DEPTH \
-	8 /* of devices on devices: the kernel allows 8, once 10 (XMIT_RECURSION_LIMIT) */
-
-/* What a hook at a function's beginning keeps for the one at its end. */
-struct packet_kept {
-	__u64 skb;
-	__u64 selected;
-	struct ev_packet packet; /* if selected */
-};
-
-struct packet_stack {
-	__u32 depth;
-	__u32 pad;
-	struct packet_kept kept[PACKET_DEPTH];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct packet_stack);
-} xmit_stack SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct packet_stack);
-} gro_stack SEC(".maps");
-
-/* No room on the ring: the loss is filed against the packet, with what says which flow it is of. */
-static __always_inline void packet_lost(struct emit_run *run, const struct ev_packet *p)
-{
-	struct ev_packet_loss lost = {
-		.bytes = p->len,
-		.parent = p->parent,
-		.netns = p->netns,
-		.ifindex = p->ifindex,
-		.sport = p->sport,
-		.dport = p->dport,
-		.protocol = p->protocol,
-		.flags = p->flags,
-		.code = p->code,
-		.family = p->family,
-		.ip_proto = p->ip_proto,
-		.l4 = {p->l4[0], p->l4[1]},
-	};
-
-	__builtin_memcpy(lost.saddr, p->saddr, sizeof(lost.saddr));
-	__builtin_memcpy(lost.daddr, p->daddr, sizeof(lost.daddr));
-	emit_lost(run, p->hdr.id, &lost, p->ts_ns);
-}
-
-static __always_inline void packet_head(struct emit_run *run, struct ev_packet *p, __u16 len)
-{
-	p->hdr.len = len;
-	p->hdr.probe = run->probe;
-	p->hdr.cpu = run->cpu;
-	p->hdr.epoch = run->active->epoch;
-}
-
-/* Emits p, which is complete but for its head, or files it as lost. */
-static __always_inline void packet_emit(struct emit_run *run, struct ev_packet *p)
-{
-	void *ring = emit_ring(run);
-	struct ev_packet *record = emit_reserve(ring, sizeof(*record));
-
-	if (!record) {
-		packet_lost(run, p);
-		return;
-	}
-	packet_head(run, p, sizeof(*record));
-	__builtin_memcpy(record, p, sizeof(*record));
-	emit_submit(run, ring, record);
-}
-
-/* The same with the task that runs now. */
-static __always_inline void packet_emit_task(struct emit_run *run, struct ev_packet *p)
-{
-	void *ring = emit_ring(run);
-	struct ev_packet_task *record = emit_reserve(ring, sizeof(*record));
-	__u64 task;
-
-	if (!record) {
-		packet_lost(run, p);
-		return;
-	}
-	p->flags |= EV_PACKET_TASK;
-	packet_head(run, p, sizeof(*record));
-	__builtin_memcpy(&record->packet, p, sizeof(record->packet));
-	task = bpf_get_current_pid_tgid();
-	record->pid = (__u32)task;
-	record->tgid = task >> 32;
-	bpf_get_current_comm(record->comm, sizeof(record->comm));
-	emit_submit(run, ring, record);
-}
-
-/* An observation that belongs to no entry: an id of its own, used once. */
-static __always_inline void packet_emit_once(struct emit_run *run, struct ev_packet *p)
-{
-	p->hdr.id = emit_new_id(run);
-	p->hop = 1;
-	if (!p->hdr.id)
-		emit_identity_full(run);
-	packet_emit(run, p);
-}
-
-/* The packet is not selected: the end of the run, with a record only where the hook is always on. */
-static __always_inline void packet_unselected(struct emit_run *run, struct ev_packet *p,
-					      const __u32 how, bool worth)
-{
-	__u32 which = run->probe << 7 ^ (__u32)p->code;
-
-	if (!(how & PACKET_ALWAYS) || !worth) {
-		emit_not_selected(run);
-	} else if (!packet_bucket_takes(which, p->ts_ns)) {
-		emit_suppressed(run);
-	} else {
-		p->flags |= EV_PACKET_NOT_SELECTED;
-		packet_emit_once(run, p);
-	}
-}
-
-/*
- * The device of a packet that has come off its path, where skb->dev may hold anything that fits: a pointer,
- * or a part of some queue. The index that the packet came in by is kept apart.
- */
-static __always_inline void packet_old_device(struct ev_packet *p, struct sk_buff *skb,
-					      const bool direct)
-{
-	struct net_device *dev = KREAD(direct, skb, dev);
-	__u32 iif = KREAD(direct, skb, skb_iif), ifindex;
-
-	p->ifindex = iif;
-	if ((__s64)dev >= 0)
-		return; /* NULL, or no address of the kernel's */
-	ifindex = BPF_CORE_READ(dev, ifindex);
-	if (iif && ifindex != iif)
-		return;
-	p->ifindex = ifindex;
-	p->netns = packet_netns(dev, false);
-}
-
-/*
- * One packet at one probe. worth: whether the event is one of those that are always on. Without a live entry
- * an end is the packet's first sight too, and needs no entry. false: the packet is not selected.
- */
-static __always_inline bool packet_observe(struct emit_run *run, struct ev_packet *p,
-					   struct sk_buff *skb, const __u32 how, bool worth,
-					   const bool direct)
-{
-	__u64 key = (__u64)skb;
-	struct ev_packet_entry *e;
-	struct net_device *dev;
-	bool live, reaped;
-	__u8 bytes[40];
-
-	e = packet_entry(run, key, &live, &reaped);
-	p->ts_ns = bpf_ktime_get_ns();
-	if ((how & PACKET_ENDS) && !live && !(how & PACKET_ALWAYS)) {
-		emit_folded(run);
-		return false;
-	}
-	packet_fields(p, skb, direct);
-	/*
-	 * No packet, but a message of AF_UNIX or netlink, say. Where its address stands for one, that one's
-	 * end has not been seen, and this is the end of its successor.
-	 */
-	if ((how & PACKET_ENDS) && !p->protocol) {
-		if (live)
-			packet_end(e, p->ts_ns);
-		emit_folded(run);
-		return false;
-	}
-	packet_headers(p, skb, bytes, how & PACKET_AT_DATA, direct);
-	if (how & PACKET_ON_DEVICE) {
-		dev = KREAD(direct, skb, dev);
-		p->ifindex = KREAD(direct, dev, ifindex);
-		p->netns = packet_netns(dev, direct);
-	} else if (live && e->ifindex) {
-		p->ifindex = e->ifindex;
-		p->netns = e->netns;
-	} else {
-		packet_old_device(p, skb, direct);
-	}
-	if (how & PACKET_ENDS)
-		p->flags |= EV_PACKET_END;
-
-	if (live) {
-		packet_continue(e, p, how >> PACKET_ONCE_SHIFT);
-	} else if (packet_selected(run, p)) {
-		if (how & PACKET_ENDS) {
-			if (e)
-				p->flags |= EV_PACKET_FROM_START;
-			packet_emit_once(run, p);
-			return true;
-		}
-		if (reaped)
-			emit_identity_full(run);
-		else
-			packet_begin(run, e, key, p, how >> PACKET_ONCE_SHIFT);
-	} else {
-		packet_unselected(run, p, how, worth);
-		return false;
-	}
-	if ((how & PACKET_SENDS) && !live)
-		packet_emit_task(run, p);
-	else
-		packet_emit(run, p);
-	if ((how & PACKET_ENDS) && live)
-		packet_end(e, p->ts_ns);
-	return true;
-}
 
 static __always_inline int packet_event(struct sk_buff *skb, const __u32 probe, const __u32 how,
 					const bool direct)
@@ -328,6 +92,36 @@ SEC("raw_tp/kfree_skb") int BPF_PROG(kfree_skb_raw, struct sk_buff *skb, void *l
 }
 
 /* ---- functions enclosed by two hooks ---------------------------------------------------------- */
+
+/* Devices on devices: the kernel allows 8, once 10 (XMIT_RECURSION_LIMIT). */
+#define PACKET_DEPTH 8
+
+/* What a hook at a function's beginning keeps for the one at its end. */
+struct packet_kept {
+	__u64 skb;
+	__u64 selected;
+	struct ev_packet packet; /* if selected */
+};
+
+struct packet_stack {
+	__u32 depth;
+	__u32 pad;
+	struct packet_kept kept[PACKET_DEPTH];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct packet_stack);
+} xmit_stack SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct packet_stack);
+} gro_stack SEC(".maps");
 
 /* A deeper nest than the kernel allows is made of packets whose end hook did not run: forgotten. */
 static __always_inline void packet_keep(void *map, struct sk_buff *skb, const struct ev_packet *p,
@@ -539,6 +333,7 @@ static __always_inline int packet_sock_event(struct sock *sk, struct sk_buff *sk
 					     const __u32 probe, const bool direct)
 {
 	struct ev_packet p = {.code = code};
+	struct packet_filter none = {};
 	struct emit_run run;
 
 	if (skb) {
@@ -550,7 +345,7 @@ static __always_inline int packet_sock_event(struct sock *sk, struct sk_buff *sk
 		return 0;
 	p.ts_ns = bpf_ktime_get_ns();
 	packet_from_sock(&p, sk);
-	if (packet_selected(&run, &p))
+	if (packet_selected(&run, &p, &none))
 		packet_emit_once(&run, &p);
 	else
 		packet_unselected(&run, &p, PACKET_ALWAYS, true);

@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <bpf/btf.h>
 
+#include "daemon/probes-filter.h"
 #include "daemon/probes-internal.h"
 #include "packet.skel.h"
 
@@ -211,19 +212,62 @@ static uint32_t bounded(uint64_t asked, uint32_t otherwise, uint32_t max)
 	return asked ? (uint32_t)IOT_MIN(asked, max) : otherwise;
 }
 
-static int try_load(struct probes *p, const struct plan *plan,
+/* The object's image, a copy of the embedded one, with the expression's instructions in it. */
+static int make_image(const char *expression, uint8_t **ret, struct iot_error *err)
+{
+	struct filter_insn insns[FILTER_ROOM];
+	size_t bytes;
+	const void *embedded = packet_bpf__elf_bytes(&bytes);
+	_cleanup_free_ uint8_t *image = malloc(bytes);
+	int r;
+
+	if (!image)
+		return iot_error_set(err, -ENOMEM, "out of memory");
+	memcpy(image, embedded, bytes);
+	if (expression && expression[0]) {
+		r = filter_compile(expression, insns, err);
+		if (r < 0)
+			return r;
+		if (filter_write(image, bytes, insns) != 1)
+			return iot_error_set(err, -EINVAL,
+					     "the embedded programs have no place "
+					     "for a filter expression");
+	}
+	*ret = IOT_TAKE_PTR(image);
+	return 0;
+}
+
+/* As packet_bpf__open_opts(), but from image. */
+static int open_image(const uint8_t *image, struct packet_bpf **ret, struct iot_error *err)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = "/sys/kernel/btf/vmlinux");
+	struct packet_bpf *skel = calloc(1, sizeof(*skel));
+	int r;
+
+	r = skel ? packet_bpf__create_skeleton(skel) : -ENOMEM;
+	if (r >= 0) {
+		skel->skeleton->data = (void *)(uintptr_t)image;
+		r = bpf_object__open_skeleton(skel->skeleton, &opts);
+	}
+	if (r < 0) {
+		packet_bpf__destroy(skel);
+		return iot_error_set(err, r, "cannot open the embedded programs: %s", strerror(-r));
+	}
+	*ret = skel;
+	return 0;
+}
+
+static int try_load(struct probes *p, const struct plan *plan, const uint8_t *image,
 		    const struct iot_stream_config *stream, const struct probes_packet_options *o,
 		    struct iot_error *err)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = "/sys/kernel/btf/vmlinux");
 	struct probes_dimensions d;
-	struct packet_bpf *skel;
+	struct packet_bpf *skel = NULL;
 	int r;
 
-	skel = packet_bpf__open_opts(&opts);
-	if (!skel)
-		return iot_error_set(err, -errno, "cannot open the embedded programs: %s",
-				     strerror(errno));
+	r = open_image(image, &skel, err);
+	if (r < 0)
+		return r;
 	p->packet_skel = skel;
 	p->object = skel->obj;
 	p->maps = (struct probes_maps){
@@ -260,14 +304,19 @@ static int load_planned(struct probes *p, const struct probes_options *opts,
 			const struct probes_packet_options *o, struct plan *plan,
 			struct iot_error *err)
 {
+	_cleanup_free_ uint8_t *image = NULL;
 	struct iot_error own = {0};
 	int r;
+
+	r = make_image(o->expression, &image, err);
+	if (r < 0)
+		return r;
 
 	/* Each failure takes one step of one hook away, so this ends. */
 	do {
 		probes_first_complaint[0] = '\0';
 		probes_failed_program[0] = '\0';
-		r = try_load(p, plan, opts->stream, o, &own);
+		r = try_load(p, plan, image, opts->stream, o, &own);
 		if (r >= 0)
 			return 0;
 		if (own.text[0])
@@ -306,6 +355,7 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	p->identity_bytes = sizeof(struct ev_packet_entry);
 	p->idle_since = entry_idle_since;
 	p->active.sample = o->sample;
+	p->active.filter = o->expression && o->expression[0];
 	choose(btf, opts, o, &plan);
 	proto = probes_tracepoint_proto(btf, "kfree_skb");
 	k->has_reasons = proto && btf_vlen(proto) >= 4;

@@ -6,9 +6,9 @@
 set -eu
 
 build=(gcc make clang llvm bpftool pkg-config git libc6-dev libbpf-dev libelf-dev zlib1g-dev libsystemd-dev liblz4-dev
-	libxxhash-dev libyaml-dev libjson-c-dev)
+	libxxhash-dev libyaml-dev libjson-c-dev libpcap-dev)
 run=(fio util-linux)
-check=("${build[@]}" "${run[@]}" libcmocka-dev libpcap-dev lz4 jq blktrace qemu-system-x86 busybox-static cpio xz-utils
+check=("${build[@]}" "${run[@]}" libcmocka-dev lz4 jq blktrace qemu-system-x86 busybox-static cpio xz-utils
 	kmod e2fsprogs xfsprogs strace libcap2-bin)
 lint=(clang-format clang-tidy cppcheck shellcheck valgrind libclang-rt-14-dev)
 bench=("${build[@]}" "${run[@]}" lz4 jq linux-perf bpftrace blktrace)

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * packet-filter.bpf.h - room for a pcap filter expression.
+ *
+ * The daemon compiles the expression and writes its instructions over these empty ones, in a copy of the
+ * object's image, before it opens it (daemon/probes-filter.c); PACKET_FILTER_MARK shows where. They enter
+ * with r6 at a struct packet_filter and leave their verdict in r0. Without an expression the room stays as
+ * it is: jumps to the next instruction, which the verifier takes out (a1b14abc009d, 5.1); and nobody
+ * calls it then.
+ *
+ * A function of its own, not inlined: there is one room in the object, and its registers are its own.
+ */
+#pragma once
+
+#define PACKET_FILTER_ROOM 1024	      /* FILTER_ROOM of daemon/probes-filter.h */
+#define PACKET_FILTER_MARK 0x70636170 /* "pcap" */
+
+/* Offsets are known to the daemon: FILTER_AT and following. */
+struct packet_filter {
+	__u64 at;  /* address of the IP header */
+	__u32 n;   /* linear bytes from there on */
+	__u32 len; /* bytes of the packet */
+	__u32 load;
+	__u32 mem[16];
+};
+
+static __attribute__((noinline)) __u32 packet_filter_run(struct packet_filter *f)
+{
+	__u32 verdict;
+
+	asm volatile("r6 = %[f]\n"
+		     "w0 = %[mark]\n"
+		     ".rept %[room]\n"
+		     "goto +0\n"
+		     ".endr\n"
+		     "%[verdict] = r0\n"
+		     : [verdict] "=r"(verdict)
+		     : [f] "r"(f), [mark] "i"(PACKET_FILTER_MARK), [room] "i"(PACKET_FILTER_ROOM)
+		     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "memory");
+	return verdict;
+}
