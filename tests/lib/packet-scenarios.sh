@@ -1,5 +1,6 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: BSD-2-Clause
+# shellcheck disable=SC2154,SC2086,SC2016 # what packet.sh and the test set; names without blanks in them
 #
 # Traffic of every kind through the namespaces of packet.sh, watched by packet-smoke: what it counts per device
 # and namespace must be what the kernel counts, to the last packet, and the chain of probes of one chosen
@@ -57,7 +58,7 @@ pk_hook_of() { sed -n "s/^probe $1 .* hook=\\([^ ]*\\) state=attached.*/\\1/p" "
 # One datagram a -> r -> b, up to the socket.
 pk_way='66.a 67.a 65.r 68.a 64.r 66.r 67.r 65.b 68.r 64.b'
 
-pk_scenarios() {
+pk_ways() {
 	pk_watch ping $pk_ip netns exec $pk_a packet-workload ping 10.98.2.2 5
 	assert_eq "$pk_label ping: way of a request" "$pk_way 69.b" "$(pk_chain 'l4=8\/0 .*10.98.1.2' 3)"
 	assert_eq "$pk_label ping: Ip InReceives" "$(pk_delta "$pk_dir/before" "$pk_dir/after" $pk_b Ip:InReceives)" \
@@ -65,6 +66,10 @@ pk_scenarios() {
 
 	pk_watch ping6 $pk_ip netns exec $pk_a packet-workload ping fd98:2::2 5
 	assert_eq "$pk_label ping6: way of a request" "$pk_way 69.b" "$(pk_chain 'l4=128\/0 .*fd98:1::2' 3)"
+}
+
+pk_scenarios() {
+	pk_ways
 
 	pk_watch udp sh -c "$pk_ip netns exec $pk_b packet-workload udp-receive 10.98.2.2 7000 500 & sleep 0.5
 		$pk_ip netns exec $pk_a packet-workload udp-send 10.98.2.2 7000 500 100; wait"

@@ -5,7 +5,7 @@
 # The packet stream's kernel side alone, on real kernels: which programs each takes and by which hook, and
 # that what they count is what the kernel counts, to the last packet.
 #
-# timeout: 400
+# timeout: 900
 # vm: --module veth --module 8021q --tool ip
 # vm: --built tests/tools/packet-smoke --built tests/tools/packet-workload
 
@@ -32,6 +32,7 @@ pk_loss 'with a full ledger'
 pk_options='--ring-size 64K --flip-ms 50'
 pk_loss 'across epochs'
 pk_options=--fallback pk_label=raw_tp
-pk_scenarios
+pk_ways
+pk_selection
 assert_eq "hooked by" raw_tp "$(pk_hook_of 64)"
 tap_end
