@@ -43,6 +43,11 @@ struct iot_segment_info {
 	struct iot_names reasons; /* drop reasons by value */
 };
 void iot_segment_info_done(struct iot_segment_info *info);
+static inline bool iot_segment_without_swap(const struct iot_segment_info *info)
+{
+	return strncmp(info->selection, IOT_SELECTION_WITHOUT_SWAP,
+		       sizeof(IOT_SELECTION_WITHOUT_SWAP) - 1) == 0;
+}
 
 /* What the footer says beyond the blocks; filled by the daemon after the epoch's barrier. */
 struct iot_footer {

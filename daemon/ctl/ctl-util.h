@@ -20,6 +20,9 @@ int ctl_parse_time(const char *s, uint64_t now_ns, uint64_t *ret_ns) IOT_MUST_CH
 /* The candidate closest to word, if one is close enough to be a slip of the finger; or NULL. */
 const char *ctl_suggest(const char *word, const char *const *candidates, size_t n);
 
+#define CTL_TOP_MAX 10000U
+const char *ctl_by_name(enum ctl_by by);
+
 #define CTL_PARSED_HELP 1
 #define CTL_PARSED_VERSION 2
 /*
@@ -79,6 +82,13 @@ struct ctl_naming {
 /* Sets render's names, capture and time for r. Returns the disk's name or NULL. */
 const char *ctl_naming_set(struct ctl_naming *n, struct iot_segment *s,
 			   const struct iot_request *r);
+
+/* ---- machine.c ---- */
+
+/* Segments with this machine id were recorded here. */
+bool ctl_this_machine(const uint8_t machine_id[16]);
+/* SIZE, or @FILE with one number a line, added up; "@-" is standard input. -EINVAL and others with err. */
+int ctl_logical_bytes(const char *arg, uint64_t *ret, struct iot_error *err) IOT_MUST_CHECK;
 
 /* ---- unsealed.c ---- */
 

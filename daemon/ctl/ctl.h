@@ -24,6 +24,17 @@ enum ctl_color {
 	CTL_COLOR_NEVER = 2,
 };
 
+/* What `report --by` ranks. */
+enum ctl_by {
+	CTL_BY_NONE = 0,
+	CTL_BY_FILE = 1,
+	CTL_BY_PROCESS = 2,
+	CTL_BY_CGROUP = 3,
+	CTL_BY_DEVICE = 4,
+	CTL_BY_ORIGIN = 5,
+	CTL_N_BY,
+};
+
 struct ctl {
 	const char *socket;
 	bool json;
@@ -33,8 +44,12 @@ struct ctl {
 	const char *format;	  /* export --format */
 	const char *output;	  /* --output */
 	bool strict;
-	bool force;   /* export */
-	bool verbose; /* verify */
+	bool force;		   /* export */
+	bool verbose;		   /* verify */
+	enum ctl_by by;		   /* report --by */
+	uint32_t top;		   /* report --top; 0 = not given */
+	const char *resolve;	   /* report --resolve */
+	const char *logical_bytes; /* report --logical-bytes */
 };
 
 /* What a verb is and takes beside the options of all. */
@@ -44,6 +59,7 @@ struct ctl {
 #define CTL_TAKES_OUTPUT (1U << 3)
 #define CTL_TAKES_EXPORT (1U << 4) /* --format --strict --force */
 #define CTL_TAKES_VERBOSE (1U << 5)
+#define CTL_TAKES_REPORT (1U << 6) /* --by --top --resolve --logical-bytes */
 
 struct ctl_verb {
 	const char *name;

@@ -43,7 +43,12 @@ const char ctl_help_verb_options[] =
 	"  -o --output PATH        export, recover: file, or directory\n"
 	"     --strict             export: write nothing unless the record is complete\n"
 	"     --force              export: replace a file that exists\n"
-	"     --verbose            verify: every reason, also where many are alike\n";
+	"     --verbose            verify: every reason, also where many are alike\n"
+	"     --by WHAT            report: rank file, process, cgroup, device or origin\n"
+	"     --top N              report --by: how many are shown (20)\n"
+	"     --resolve MOUNT      report --by=file: find the names by walking this mount\n"
+	"     --logical-bytes N    report: bytes that the workload wrote, for write\n"
+	"                          amplification: 5GiB, or @FILE with numbers to add up\n";
 
 enum {
 	OPT_SOCKET = 256,
@@ -63,6 +68,10 @@ enum {
 	OPT_STRICT,
 	OPT_FORCE,
 	OPT_VERBOSE,
+	OPT_BY,
+	OPT_TOP,
+	OPT_RESOLVE,
+	OPT_LOGICAL_BYTES,
 	OPT_VERSION,
 };
 
@@ -85,6 +94,10 @@ static const struct option long_options[] = {
 	{"strict", no_argument, NULL, OPT_STRICT},
 	{"force", no_argument, NULL, OPT_FORCE},
 	{"verbose", no_argument, NULL, OPT_VERBOSE},
+	{"by", required_argument, NULL, OPT_BY},
+	{"top", required_argument, NULL, OPT_TOP},
+	{"resolve", required_argument, NULL, OPT_RESOLVE},
+	{"logical-bytes", required_argument, NULL, OPT_LOGICAL_BYTES},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -188,6 +201,46 @@ static int parse_swap(const char *s, enum iot_swap_filter *ret)
 			return 0;
 		}
 	return -EINVAL;
+}
+
+const char *ctl_by_name(enum ctl_by by)
+{
+	static const char *const names[] = {
+		[CTL_BY_NONE] = "none",	      [CTL_BY_FILE] = "file",
+		[CTL_BY_PROCESS] = "process", [CTL_BY_CGROUP] = "cgroup",
+		[CTL_BY_DEVICE] = "device",   [CTL_BY_ORIGIN] = "origin",
+	};
+
+	return names[by];
+}
+
+static int set_by(const char *s, enum ctl_by *ret, struct iot_error *err)
+{
+	const char *names[CTL_N_BY - 1], *hint;
+
+	for (enum ctl_by by = CTL_BY_FILE; by < CTL_N_BY; by++) {
+		names[by - 1] = ctl_by_name(by);
+		if (strcmp(s, names[by - 1]) == 0) {
+			*ret = by;
+			return 0;
+		}
+	}
+	hint = ctl_suggest(s, names, IOT_ARRAY_SIZE(names));
+	return iot_error_set(err, -EINVAL,
+			     "--by: '%s' is not one of file, process, cgroup, device, origin%s%s%s",
+			     s, hint ? " (did you mean '" : "", hint ? hint : "",
+			     hint ? "'?)" : "");
+}
+
+static int set_top(const char *s, uint32_t *ret, struct iot_error *err)
+{
+	uint64_t v;
+
+	if (iot_parse_u64(s, &v) < 0 || v == 0 || v > CTL_TOP_MAX)
+		return iot_error_set(err, -EINVAL, "--top: '%s' is no number from 1 to %u", s,
+				     CTL_TOP_MAX);
+	*ret = (uint32_t)v;
+	return 0;
 }
 
 static int parse_color(const char *s, enum ctl_color *ret)
@@ -384,6 +437,18 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			break;
 		case OPT_VERBOSE:
 			c->verbose = true;
+			break;
+		case OPT_BY:
+			r = set_by(optarg, &c->by, err);
+			break;
+		case OPT_TOP:
+			r = set_top(optarg, &c->top, err);
+			break;
+		case OPT_RESOLVE:
+			r = set_path("--resolve", optarg, &c->resolve, err);
+			break;
+		case OPT_LOGICAL_BYTES:
+			r = set_path("--logical-bytes", optarg, &c->logical_bytes, err);
 			break;
 		default:
 			r = set_filter(&c->filter, opt, optarg, err);

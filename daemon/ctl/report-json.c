@@ -6,10 +6,14 @@
  *   first_ns, last_ns   wall clock of the recorded time, strings
  *   segments, torn, captures, hosts, file_bytes, requests, lost, lost_bytes
  *   losses_final   false: lost counts what is known so far, see unsealed.c
+ *   written, read   bytes, without_swap_bytes, swap_out_bytes or swap_in_bytes: data of records and ledger
+ *   write_amplification   logical_bytes, without_swap, with_swap; null without --logical-bytes
+ *   over_time   step_seconds, rows[]: from_ns, written_bytes, swap_out_bytes, read_bytes, swap_in_bytes
+ *   by          report-rank-json.c; only with --by
  *   devices[]   host, disk, dev, recorded_seconds, ops[]
- *   ops[]       op, requests, lost, lost_bytes, total (requests + lost) and the fields of a cell;
- *               swap: {without, out, in}, each a cell
+ *   ops[]       op, and the fields of a cell; swap: {without, out, in}, each a cell
  *   cell        requests, bytes, bytes_done, iops, bytes_per_second, merges, requeues, errors,
+ *               lost, lost_bytes, total (requests + lost),
  *               queue_ns and device_ns: {n, min, mean, p50, p90, p99, p999, max, histogram[]}
  *   histogram[] from, to (ns, to not included), n
  */
@@ -22,7 +26,7 @@ static void add(struct json_object *o, const char *key, struct json_object *valu
 	json_object_object_add(o, key, value);
 }
 
-static struct json_object *hist_json(const struct hist *h)
+struct json_object *report_hist_json(const struct hist *h)
 {
 	struct json_object *o = json_object_new_object(), *bars = json_object_new_array();
 
@@ -61,8 +65,11 @@ static void add_cell(struct json_object *o, const struct report_cell *c, double 
 	add(o, "merges", ctl_json_u64(c->merges));
 	add(o, "requeues", ctl_json_u64(c->requeues));
 	add(o, "errors", ctl_json_u64(c->errors));
-	add(o, "queue_ns", hist_json(&c->queue));
-	add(o, "device_ns", hist_json(&c->device));
+	add(o, "lost", ctl_json_u64(c->lost));
+	add(o, "lost_bytes", ctl_json_u64(c->lost_bytes));
+	add(o, "total", ctl_json_u64(c->requests + c->lost));
+	add(o, "queue_ns", report_hist_json(&c->queue));
+	add(o, "device_ns", report_hist_json(&c->device));
 }
 
 static int op_json(unsigned int op, const struct report_op *src, double seconds,
@@ -82,9 +89,6 @@ static int op_json(unsigned int op, const struct report_op *src, double seconds,
 	swap = json_object_new_object();
 	add(o, "op", json_object_new_string(iot_op_name(op)));
 	add_cell(o, &all, seconds);
-	add(o, "lost", ctl_json_u64(src->lost));
-	add(o, "lost_bytes", ctl_json_u64(src->lost_bytes));
-	add(o, "total", ctl_json_u64(all.requests + src->lost));
 	for (unsigned int k = 0; k < REPORT_N_SWAP; k++) {
 		struct json_object *cell = json_object_new_object();
 
@@ -122,6 +126,56 @@ static int devices_json(const struct report_view *v, struct json_object *devices
 	return 0;
 }
 
+/* Bytes of data, records and ledger together, see report-totals.h. */
+static struct json_object *bytes_json(uint64_t all, uint64_t swap, const char *swap_key)
+{
+	struct json_object *o = json_object_new_object();
+
+	add(o, "bytes", ctl_json_u64(all));
+	add(o, "without_swap_bytes", ctl_json_u64(all - swap));
+	add(o, swap_key, ctl_json_u64(swap));
+	return o;
+}
+
+static struct json_object *amplification_json(const struct report_view *v)
+{
+	const struct report_bytes *b = &v->totals.all;
+	struct json_object *o;
+
+	if (!v->logical_known)
+		return NULL;
+	o = json_object_new_object();
+	add(o, "logical_bytes", ctl_json_u64(v->logical_bytes));
+	add(o, "without_swap",
+	    v->logical_bytes ? json_object_new_double((double)(b->write - b->swap_out) /
+						      (double)v->logical_bytes)
+			     : NULL);
+	add(o, "with_swap",
+	    v->logical_bytes ? json_object_new_double((double)b->write / (double)v->logical_bytes)
+			     : NULL);
+	return o;
+}
+
+static struct json_object *over_time_json(const struct report_totals *t)
+{
+	struct json_object *o = json_object_new_object(), *rows = json_object_new_array();
+
+	add(o, "step_seconds", t->step_ns ? ctl_json_u64(t->step_ns / 1000000000) : NULL);
+	add(o, "rows", rows);
+	for (size_t i = 0; i < t->n; i++) {
+		const struct report_bytes *b = &t->rows[i];
+		struct json_object *row = json_object_new_object();
+
+		add(row, "from_ns", ctl_json_id((t->first + i) * t->step_ns));
+		add(row, "written_bytes", ctl_json_u64(b->write));
+		add(row, "swap_out_bytes", ctl_json_u64(b->swap_out));
+		add(row, "read_bytes", ctl_json_u64(b->read));
+		add(row, "swap_in_bytes", ctl_json_u64(b->swap_in));
+		json_object_array_add(rows, row);
+	}
+	return o;
+}
+
 int report_view_json(const struct report_view *v)
 {
 	struct json_object *o = json_object_new_object(), *devices = json_object_new_array();
@@ -141,6 +195,14 @@ int report_view_json(const struct report_view *v)
 	add(o, "losses_final", json_object_new_boolean(v->losses_final));
 	add(o, "swap_out_known", json_object_new_boolean(!v->no_swap_out));
 	add(o, "swap_in_known", json_object_new_boolean(!v->no_swap_in));
+	add(o, "swap_recorded", json_object_new_boolean(!v->swap_dropped));
+	add(o, "written",
+	    bytes_json(v->totals.all.write, v->totals.all.swap_out, "swap_out_bytes"));
+	add(o, "read", bytes_json(v->totals.all.read, v->totals.all.swap_in, "swap_in_bytes"));
+	add(o, "write_amplification", amplification_json(v));
+	add(o, "over_time", over_time_json(&v->totals));
+	if (v->rank.by != CTL_BY_NONE)
+		add(o, "by", report_rank_json(v));
 	add(o, "devices", devices);
 	if (devices_json(v, devices) < 0) {
 		json_object_put(o);

@@ -17,7 +17,6 @@ struct line {
 	const char *device;
 	const char *what;
 	const struct report_cell *cell;
-	const struct report_op *op; /* NULL: losses are not known by kind of swap */
 	double seconds;
 	bool losses_final;
 };
@@ -47,33 +46,32 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 		fputs("losses of damaged or recovered segments not known", f);
 	fprintf(f, "%s\n", v->filtered ? " (that pass the filters)" : "");
 	if (v->losses_unfilterable)
-		fprintf(f,
-			"          losses are not filtered by pid, comm or latency: a lost request "
-			"has none of these\n");
+		fprintf(f, "          losses are not filtered by pid, comm or latency: they have "
+			   "none\n");
 	if (v->no_swap_out || v->no_swap_in)
 		fprintf(f,
-			"          swap-%s could not be told in some segments: \"without swap\" "
-			"may "
-			"hold some\n",
-			v->no_swap_out && v->no_swap_in ? "out and swap-in"
-			: v->no_swap_out		? "out"
-							: "in");
+			"          %s not told in some segments: \"without swap\" may hold some\n",
+			v->no_swap_out && v->no_swap_in ? "swap"
+			: v->no_swap_out		? "swap-out"
+							: "swap-in");
+	if (v->swap_dropped)
+		fputs("          some segments were recorded without swap, as configured\n", f);
 }
 
 static void count_line(struct ctl_table *t, const struct line *l)
 {
 	const struct report_cell *c = l->cell;
-	char buf[CTL_HUMAN_MAX], lost[CTL_HUMAN_MAX] = "-";
+	char buf[CTL_HUMAN_MAX], lost[CTL_HUMAN_MAX];
 
-	if (l->op && !l->op->lost && !l->losses_final)
+	if (!c->lost && !l->losses_final)
 		snprintf(lost, sizeof(lost), "?");
-	else if (l->op)
-		ctl_human_count(l->op->lost, lost);
+	else
+		ctl_human_count(c->lost, lost);
 	ctl_table_cell(t, "%s", l->device);
 	ctl_table_cell(t, "%s", l->what);
 	ctl_table_cell(t, "%s", ctl_human_count(c->requests, buf));
 	ctl_table_cell(t, "%s", lost);
-	ctl_table_cell(t, "%s", l->op ? ctl_human_count(c->requests + l->op->lost, buf) : "-");
+	ctl_table_cell(t, "%s", ctl_human_count(c->requests + c->lost, buf));
 	if (l->seconds > 0)
 		ctl_table_cell(t, "%.1f", (double)c->requests / l->seconds);
 	else
@@ -90,12 +88,10 @@ static void bytes_line(struct ctl_table *t, const struct line *l)
 	ctl_table_cell(t, "%s", l->device);
 	ctl_table_cell(t, "%s", l->what);
 	ctl_table_cell(t, "%s", ctl_human_size(c->bytes, buf));
-	if (!l->op)
-		ctl_table_cell(t, "-");
-	else if (!l->op->lost && !l->losses_final)
+	if (!c->lost && !l->losses_final)
 		ctl_table_cell(t, "?");
 	else
-		ctl_table_cell(t, "%s", ctl_human_size(l->op->lost_bytes, buf));
+		ctl_table_cell(t, "%s", ctl_human_size(c->lost_bytes, buf));
 	if (l->seconds > 0)
 		ctl_table_cell(t, "%s/s",
 			       ctl_human_size((uint64_t)((double)c->bytes / l->seconds), buf));
@@ -133,6 +129,11 @@ static void device_line(struct ctl_table *t, const struct line *l)
 	latency_cells(t, &l->cell->device);
 }
 
+static bool any(const struct report_cell *c)
+{
+	return c->requests || c->lost;
+}
+
 static int op_lines(struct ctl_table *t, const char *device, unsigned int op,
 		    const struct report_op *o, double seconds, bool losses_final,
 		    void (*fn)(struct ctl_table *t, const struct line *l))
@@ -142,7 +143,6 @@ static int op_lines(struct ctl_table *t, const char *device, unsigned int op,
 	struct line l = {.device = device,
 			 .what = iot_op_name(op),
 			 .cell = &all,
-			 .op = o,
 			 .seconds = seconds,
 			 .losses_final = losses_final};
 	int r;
@@ -153,15 +153,15 @@ static int op_lines(struct ctl_table *t, const char *device, unsigned int op,
 			return r;
 	}
 	fn(t, &l);
-	if (!o->swap[REPORT_SWAP_OUT].requests && !o->swap[REPORT_SWAP_IN].requests)
+	if (!any(&o->swap[REPORT_SWAP_OUT]) && !any(&o->swap[REPORT_SWAP_IN]))
 		return 0;
 	for (unsigned int k = 0; k < REPORT_N_SWAP; k++) {
 		char what[48];
 
-		if (k && !o->swap[k].requests)
+		if (k && !any(&o->swap[k]))
 			continue;
 		snprintf(what, sizeof(what), "  %s", suffix[k]);
-		l = (struct line){device, what, &o->swap[k], NULL, seconds, losses_final};
+		l = (struct line){device, what, &o->swap[k], seconds, losses_final};
 		fn(t, &l);
 	}
 	return 0;
@@ -406,6 +406,9 @@ int report_view_text(const struct report_view *v, FILE *f, bool color)
 		fprintf(f, "\nNo requests%s.\n", v->filtered ? " pass the filters" : "");
 		return 0;
 	}
+	report_text_totals(v, f);
+	if (v->rank.by != CTL_BY_NONE)
+		return report_rank_text(v, f, color);
 	if (!v->losses_final)
 		fputs("\nLOST below counts sealed segments only; ?: none in these, the others not "
 		      "known\n",
@@ -415,5 +418,8 @@ int report_view_text(const struct report_view *v, FILE *f, bool color)
 		if (r < 0)
 			return r;
 	}
+	r = report_text_over_time(v, f, color);
+	if (r < 0)
+		return r;
 	return print_histograms(v, f, color);
 }

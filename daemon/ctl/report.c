@@ -136,6 +136,8 @@ int report_cell_merge(struct report_cell *into, const struct report_cell *from)
 	into->merges += from->merges;
 	into->requeues += from->requeues;
 	into->errors += from->errors;
+	into->lost += from->lost;
+	into->lost_bytes += from->lost_bytes;
 	r = hist_merge(&into->queue, &from->queue);
 	if (r < 0)
 		return r;
@@ -184,14 +186,16 @@ int report_add(struct report_device *d, const struct iot_request *req)
 
 int report_add_loss(struct report_device *d, const struct iot_loss *loss)
 {
+	struct report_cell *cell;
 	struct report_op *op;
 	int r;
 
 	r = need_op(d, loss->op, &op);
 	if (r < 0)
 		return r;
-	op->lost += loss->n;
-	op->lost_bytes += loss->bytes;
+	cell = &op->swap[loss->swap < REPORT_N_SWAP ? loss->swap : REPORT_NOT_SWAP];
+	cell->lost += loss->n;
+	cell->lost_bytes += loss->bytes;
 	return 0;
 }
 

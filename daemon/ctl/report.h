@@ -44,14 +44,14 @@ struct report_cell {
 	uint64_t merges;
 	uint64_t requeues;
 	uint64_t errors;
+	uint64_t lost; /* by the ledger; none of them is in requests and what follows it */
+	uint64_t lost_bytes;
 	struct hist queue;
 	struct hist device;
 };
 
 struct report_op {
 	struct report_cell swap[REPORT_N_SWAP];
-	uint64_t lost;
-	uint64_t lost_bytes;
 };
 
 struct report_device {

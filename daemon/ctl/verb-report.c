@@ -18,8 +18,12 @@
 static void report_view_done(struct report_view *v)
 {
 	report_done(&v->report);
+	rank_done(&v->rank);
+	for (size_t i = 0; i < v->n_wants; i++)
+		free(v->wants[i].path);
+	free(v->wants);
 	free(v->spans);
-	v->spans = NULL;
+	*v = (struct report_view){0};
 }
 
 double report_view_seconds(const struct report_view *v, const struct report_device *d)
@@ -66,6 +70,7 @@ static int read_requests(struct iot_scan *scan, struct report_view *v, uint64_t 
 	const struct iot_segment *last_segment = NULL;
 	struct iot_segment *s = NULL;
 	struct iot_request req;
+	uint64_t realtime_ns;
 	uint32_t last_dev = 0;
 	size_t index = 0;
 	char number[32];
@@ -94,6 +99,13 @@ static int read_requests(struct iot_scan *scan, struct report_view *v, uint64_t 
 		if (r < 0)
 			return r;
 		v->requests++;
+		realtime_ns = iot_segment_realtime_ns(s, req.complete_ns);
+		report_totals_add(&v->totals, realtime_ns, req.op, req.swap, req.bytes_done);
+		if (v->rank.by != CTL_BY_NONE) {
+			r = rank_add(&v->rank, iot_segment_info(s), s, &req, realtime_ns);
+			if (r < 0)
+				return r;
+		}
 		last_ns[index] = IOT_MAX(last_ns[index], req.complete_ns);
 	}
 }
@@ -123,6 +135,8 @@ static int read_losses(struct iot_segment *s, const struct iot_filter *f, struct
 			return r;
 		v->lost += losses[i].n;
 		v->lost_bytes += losses[i].bytes;
+		report_totals_add(&v->totals, iot_segment_realtime_ns(s, losses[i].last_ns),
+				  losses[i].op, losses[i].swap, losses[i].bytes);
 	}
 	return 0;
 }
@@ -177,6 +191,7 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 		v->file_bytes += iot_segment_size(s);
 		v->no_swap_out |= info->swap_out == IOT_ABILITY_UNAVAILABLE;
 		v->no_swap_in |= info->swap_in == IOT_ABILITY_UNAVAILABLE;
+		v->swap_dropped |= iot_segment_without_swap(info);
 		segment_span(s, f, last_ns[i], &v->spans[i]);
 		v->first_ns = i ? IOT_MIN(v->first_ns, v->spans[i].first_ns) : v->spans[i].first_ns;
 		v->last_ns = IOT_MAX(v->last_ns, v->spans[i].last_ns);
@@ -190,6 +205,94 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 	return r;
 }
 
+/* ---- --by --------------------------------------------------------------------------------------- */
+
+/* The second pass. What comes in between (an open segment grows) belongs to no report of the first. */
+static int read_latencies(const struct ctl *c, int argc, char **argv, struct report_view *v,
+			  struct iot_error *err)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	struct iot_segment *s;
+	struct iot_request req;
+	int r;
+
+	r = ctl_scan_try(c, argc, argv, &scan, err);
+	if (r < 0)
+		return r;
+	iot_scan_columns(scan, rank_columns(v->rank.by));
+	for (;;) {
+		r = iot_scan_next(scan, &req, &s, err);
+		if (r == IOT_READ_END)
+			return 0;
+		if (r >= 0)
+			r = rank_add_latency(&v->rank, iot_segment_info(s), &req);
+		if (r < 0)
+			return r;
+	}
+}
+
+/* Names of the files that are shown and lie on the mount. */
+static int resolve(const struct ctl *c, struct report_view *v, struct iot_error *err)
+{
+	const struct rank *rk = &v->rank;
+	int r;
+
+	v->wants = calloc(rk->n_shown + 1, sizeof(*v->wants));
+	if (!v->wants)
+		return -ENOMEM;
+	for (size_t i = 0; i < rk->n_shown; i++) {
+		const struct rank_group *g = &rk->groups[i];
+
+		if (g->key.kind == RANK_KNOWN && g->key.fsdev == v->mount_fsdev &&
+		    ctl_this_machine(rk->places[g->key.place].machine_id))
+			v->wants[v->n_wants++] =
+				(struct resolve_want){.ino = g->key.number, .last_ns = g->last_ns};
+	}
+	r = resolve_walk(c->resolve, v->wants, v->n_wants, &v->walk);
+	if (r < 0)
+		return iot_error_set(err, r, "--resolve: %s: %s", c->resolve, strerror(-r));
+	v->mount = c->resolve;
+	return 0;
+}
+
+static int rank_requests(const struct ctl *c, int argc, char **argv, struct report_view *v,
+			 struct iot_error *err)
+{
+	int r;
+
+	r = rank_choose(&v->rank, c->top ? c->top : RANK_TOP_DEFAULT);
+	if (r >= 0)
+		r = read_latencies(c, argc, argv, v, err);
+	if (r >= 0 && c->resolve)
+		r = resolve(c, v, err);
+	return r;
+}
+
+/* Before anything is read: what cannot be. CTL_OK or CTL_USAGE, CTL_ERROR. */
+static int check_options(const struct ctl *c, struct report_view *v)
+{
+	struct iot_error err = {0};
+	int r;
+
+	if (c->top && !c->by)
+		return ctl_fail(CTL_USAGE, "--top goes with --by");
+	if (c->resolve && c->by != CTL_BY_FILE)
+		return ctl_fail(CTL_USAGE, "--resolve goes with --by=file");
+	v->rank.by = c->by;
+	if (c->logical_bytes) {
+		r = ctl_logical_bytes(c->logical_bytes, &v->logical_bytes, &err);
+		if (r < 0)
+			return ctl_fail(CTL_USAGE, "%s", err.text);
+		v->logical_known = true;
+	}
+	if (c->resolve) {
+		r = resolve_device(c->resolve, &v->mount_fsdev);
+		if (r < 0)
+			return ctl_fail(CTL_ERROR, "--resolve: %s: %s", c->resolve, strerror(-r));
+	}
+	return CTL_OK;
+}
+
 int verb_report(struct ctl *c, int argc, char **argv)
 {
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
@@ -198,11 +301,16 @@ int verb_report(struct ctl *c, int argc, char **argv)
 	struct iot_error err = {0};
 	int r, code;
 
-	code = ctl_scan_open(c, argc, argv, &scan);
+	code = check_options(c, &v);
+	if (code == CTL_OK)
+		code = ctl_scan_open(c, argc, argv, &scan);
 	if (code != CTL_OK)
 		return code;
-	iot_scan_columns(scan, REPORT_COLUMNS);
+	v.scan = scan;
+	iot_scan_columns(scan, REPORT_COLUMNS | (c->by ? rank_columns(c->by) : 0));
 	r = fill(c, scan, &v, &err);
+	if (r >= 0 && c->by)
+		r = rank_requests(c, argc, argv, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	ctl_note_device(c, scan, v.requests);

@@ -38,9 +38,11 @@ static const struct ctl_verb verbs[] = {
 	 "stderr.\n",
 	 "iotracectl cat --dev nvme0n1 --op write --min-latency 50ms --since -1h"},
 	{"report", "[PATH...]", "Counts, rates and latencies per device and operation", verb_report,
-	 CTL_TAKES_FILTERS,
-	 "The verdict on completeness comes first. TOTAL = REQUESTS (recorded) + LOST.\n",
-	 "iotracectl report --since 03:00 --until 03:30"},
+	 CTL_TAKES_FILTERS | CTL_TAKES_REPORT,
+	 "The verdict on completeness comes first. TOTAL = REQUESTS (recorded) + LOST.\n"
+	 "Written and Read count the data of both. --by ranks by bytes; what was lost is\n"
+	 "in no row, and latency is from the start to the completion.\n",
+	 "iotracectl report --by=file --resolve /srv --since 03:00 --until 03:30"},
 	{"verify", "[PATH...]", "Recompute what the segments claim", verb_verify, CTL_TAKES_VERBOSE,
 	 "Segments are judged whole: no filters. The exit code is the worst verdict:\n"
 	 "0 complete, 10 lost, 11 unknown, 20 torn or still being recorded, 21 corrupt.\n"
@@ -134,6 +136,10 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		{"--force", c->force, CTL_TAKES_EXPORT},
 		{"--output", c->output, CTL_TAKES_OUTPUT},
 		{"--verbose", c->verbose, CTL_TAKES_VERBOSE},
+		{"--by", c->by, CTL_TAKES_REPORT},
+		{"--top", c->top, CTL_TAKES_REPORT},
+		{"--resolve", c->resolve, CTL_TAKES_REPORT},
+		{"--logical-bytes", c->logical_bytes, CTL_TAKES_REPORT},
 	};
 	const struct {
 		const char *option;
@@ -222,7 +228,7 @@ void ctl_help_verb(const struct ctl_verb *v)
 	if (v->takes & (CTL_TAKES_FILTERS | CTL_TAKES_TIME))
 		printf("Filters:\n%s%s\n", ctl_help_time,
 		       v->takes & CTL_TAKES_FILTERS ? ctl_help_filters : "");
-	if (v->takes & (CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT | CTL_TAKES_VERBOSE))
+	if (v->takes & (CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT | CTL_TAKES_VERBOSE | CTL_TAKES_REPORT))
 		printf("Options of single verbs:\n%s\n", ctl_help_verb_options);
 	printf("Options:\n%s", ctl_help_options);
 }

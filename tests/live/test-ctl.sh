@@ -172,6 +172,86 @@ assert_eq "report: doubt is said" "unknown 9" \
 assert_eq "report: hosts are told apart" '["host0 nvme0n1","host0 sdb","host1 nvme0n1","host1 sdb"]' \
 	"$("$ctl" report --json doubt other | jq -c '[.devices[] | "\(.host) \(.disk)"]')"
 
+# ---- report: swap, and who it was ------------------------------------------------------------------------
+
+# bytes FILTER of the requests that count as data written or read
+"$ctl" cat --json whole >whole.jsonl
+data() { jq -s "map(select($1) | .bytes_done) | add // 0" whole.jsonl; }
+written='.op == "write" or .op == "zone_append"'
+"$ctl" report --json whole >swap.json
+assert_eq "report: bytes written" "$(data "$written")" "$(jq .written.bytes swap.json)"
+assert_eq "report: written without swap" "$(data "($written) and .swap == \"none\"")" "$(jq .written.without_swap_bytes swap.json)"
+assert_eq "report: swapped out" "$(data '.swap == "out"')" "$(jq .written.swap_out_bytes swap.json)"
+assert_eq "report: read, swapped in" "$(data '.op == "read"') $(data '.swap == "in"')" \
+	"$(jq -r '"\(.read.bytes) \(.read.swap_in_bytes)"' swap.json)"
+assert_eq "report: rows of time add up" true "$(jq '.over_time.rows as $r | .written as $w | .read as $read
+	| ($r | map(.written_bytes) | add) == $w.bytes and ($r | map(.swap_out_bytes) | add) == $w.swap_out_bytes
+	and ($r | map(.read_bytes) | add) == $read.bytes and ($r | length) <= 32' swap.json)"
+assert_eq "report: --swap without = the others" "$(data "($written) and .swap == \"none\"")" \
+	"$("$ctl" report --json --swap without whole | jq .written.bytes)"
+# In the ledger a third is swap: the filters and the sums know.
+lost_swap=$("$ctl" export --format jsonl lossy --output lossy.export >/dev/null 2>&1
+	jq '[.losses[] | select(.swap == "out") | .n] | add' lossy.export.loss.json)
+assert_num "export: lost swap-out is told" "$lost_swap" -gt 0
+assert_eq "report: lost swap-out" "$lost_swap" "$(jq '[.devices[].ops[].swap.out.lost] | add' report.json)"
+assert_eq "report: --swap splits the losses" "$lost_swap $((37 - lost_swap)) 0" \
+	"$(for kind in out without in; do "$ctl" report --json --swap $kind lossy | jq .lost; done | paste -sd ' ')"
+assert_eq "report: written = records + ledger" \
+	"$(($("$ctl" cat --json --op write lossy 2>/dev/null | jq -s 'map(.bytes_done) | add') + $(sum lossy lost_bytes)))" \
+	"$(jq .written.bytes report.json)"
+assert_eq "report: write amplification" "2 $(data "$written")" \
+	"$("$ctl" report --json --logical-bytes $(($(data "$written") / 2)) whole |
+		jq -r '.write_amplification | "\(.with_swap) \(.logical_bytes * 2)"')"
+printf '1KiB\n# a comment\n24\n' >bytes.txt
+assert_eq "report: logical bytes of a file" 1048 \
+	"$("$ctl" report --json --logical-bytes @bytes.txt whole | jq .write_amplification.logical_bytes)"
+assert_eq "report: none without" null "$(jq .write_amplification swap.json)"
+assert_eq "report: logical bytes that are none" \
+	"2 iotracectl: bytes.txt:1: 'x' is no number of bytes; write one a line, like 4096 or 64MiB" \
+	"$(echo x >bytes.txt; "$ctl" report --logical-bytes @bytes.txt whole 2>err; echo "$? $(cat err)")"
+
+# Each ranking against the records themselves: groups, requests and bytes, to the last unit.
+# ranks WHAT JQ-KEY	key of a row, of a request: both as text
+ranks() {
+	"$ctl" report --json --by "$1" --top 10000 whole >by.json
+	jq -cS '[.by.rows[] | {key: (.name | tostring), value: [.requests, .bytes_done]}] | from_entries' by.json >by.rows
+	jq -cSs "group_by($2) | map({key: (.[0] | $2), value: [length, (map(.bytes_done) | add)]}) | from_entries" whole.jsonl >by.want
+	assert_eq "report --by $1: rows" "$(cat by.want)" "$(cat by.rows)"
+	assert_eq "report --by $1: everything is in a row" "$(sum whole requests) true" \
+		"$(jq -r '.by as $b | "\([$b.rows[].requests] | add) \(([$b.rows[].bytes_done] | add) == $b.bytes_done)"' by.json)"
+	assert_eq "report --by $1: most bytes first" true "$(jq '[.by.rows[].bytes_done] | . == (sort | reverse)' by.json)"
+	assert_eq "report --by $1: within 80 columns" 0 "$("$ctl" report --by "$1" whole | awk 'length > 80' | wc -l)"
+}
+ranks device .disk
+ranks origin '(.origin // "unknown")'
+ranks cgroup 'if .cgroup == "4343" then "/user.slice/app.service" else "/system.slice" end'
+ranks process '"kworker/0:1 (1000)"'
+ranks file 'if .file_by and .ino then "nvme0n1p2 inode \(.ino)"
+	else {metadata: "(metadata)", swap: "(swap)", private: "(memory of the kernel)",
+	none: "(no data: flush, discard, ...)", passthrough: "(commands of drivers)"}[.origin] end'
+assert_eq "report --by: latencies are those of the requests" \
+	"$(jq -cs 'map(select(.disk == "sdb") | (.complete_ns | tonumber) - (.start_ns // .issue_ns | tonumber))
+		| [length, max, min]' whole.jsonl)" \
+	"$("$ctl" report --json --by device whole | jq -c '.by.rows[] | select(.disk == "sdb") | .latency_ns | [.n, .max, .min]')"
+assert_eq "report --by: --top" "3 true" "$("$ctl" report --json --by file --top 3 whole | jq -r '.by | "\(.rows | length) \(.groups > 3)"')"
+assert_eq "report --by: filters" "$(jqn '.ino == "105" and .op == "read"')" \
+	"$("$ctl" report --json --by file --op read whole | jq '.by.rows[] | select(.ino == "105") | .requests')"
+assert_eq "report --by: hosts are told apart" '["host0","host1"]' \
+	"$("$ctl" report --json --by process doubt other | jq -c '[.by.rows[].host] | sort | unique')"
+assert_eq "report --by: what was lost is in no row" "In no row: 37 lost requests, $((37 * 4))KiB" \
+	"$("$ctl" report --by device lossy | grep '^In no row')"
+assert_eq "report: --top alone" "2 iotracectl: --top goes with --by" "$("$ctl" report --top 3 whole 2>err; echo "$? $(cat err)")"
+assert_eq "report: --by of what it cannot" \
+	"2 iotracectl: --by: 'files' is not one of file, process, cgroup, device, origin (did you mean 'file'?)" \
+	"$("$ctl" report --by files whole 2>err; echo "$? $(cat err)")"
+assert_status "report: --top 0" 2 "$ctl" report --by file --top 0 whole
+assert_status "report: --resolve needs files" 2 "$ctl" report --by cgroup --resolve / whole
+assert_status "report: --resolve nowhere" 1 "$ctl" report --by file --resolve /nonexistent whole
+assert_status "cat: --by is report's" 2 "$ctl" cat --by file whole
+# Another machine's files are not looked for, whatever their numbers are here.
+assert_eq "report: --resolve keeps to this machine" "0 null" \
+	"$("$ctl" report --json --by file --resolve . whole | jq -r '.by | "\([.rows[] | select(.path)] | length) \(.rows[0].path_state)"')"
+
 # ---- segments, verify ----------------------------------------------------------------------------------
 
 "$ctl" segments --json torn >segments.json

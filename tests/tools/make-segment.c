@@ -88,6 +88,35 @@ static void make_swap(struct iot_request *r, uint64_t i)
 	}
 }
 
+/* Two cgroups, a dozen files on the partition, and all that has no file. */
+static void make_origin(struct iot_request *r, uint64_t i)
+{
+	if (i % 4 == 3)
+		r->cgroup = 4343;
+	r->cgroup_by = IOT_CGROUP_BY_BLKG;
+	if (r->swap) {
+		r->origin = IOT_ORIGIN_SWAP;
+		r->reclaim = r->swap == IOT_SWAP_OUT ? IOT_RECLAIM_KSWAPD : IOT_RECLAIM_NONE;
+		return;
+	}
+	if (r->op == IOT_OP_DRV_IN || (r->op != IOT_OP_READ && r->op != IOT_OP_WRITE)) {
+		r->origin = r->op == IOT_OP_DRV_IN ? IOT_ORIGIN_PASSTHROUGH : IOT_ORIGIN_NONE;
+		return;
+	}
+	if (i % 7 == 0) {
+		r->origin = IOT_ORIGIN_METADATA;
+		return;
+	}
+	if (i % 7 == 1) {
+		r->origin = IOT_ORIGIN_PRIVATE;
+		return;
+	}
+	r->origin = i % 7 == 2 ? IOT_ORIGIN_DIRECT : IOT_ORIGIN_FILE;
+	r->file_by = i % 7 == 2 ? IOT_FILE_BY_SUBMITTER : IOT_FILE_BY_PAGE;
+	r->ino = 100 + hash(i) % 12;
+	r->fsdev = PART_A;
+}
+
 static void make_oddities(struct iot_request *r, uint64_t i)
 {
 	if (i % 200 == 100) {
@@ -155,8 +184,10 @@ static void make_request(const struct options *o, uint64_t segment, uint64_t k,
 	if (r->op == IOT_OP_FLUSH || r->op == IOT_OP_DRV_IN)
 		r->sector = IOT_SECTOR_NONE;
 	r->bytes_done = r->bytes;
-	if (!o->plain)
+	if (!o->plain) {
 		make_oddities(r, i);
+		make_origin(r, i);
+	}
 }
 
 static void count(struct sums *sum, const struct iot_request *r)
@@ -204,7 +235,7 @@ struct segment {
 	struct iot_probe probes[3];
 	struct iot_books books[3 * (N_CPUS + 1)];
 	struct iot_name devices[3];
-	struct iot_name cgroups[1];
+	struct iot_name cgroups[2];
 	struct iot_window windows[1];
 	uint64_t emitted[N_CPUS];
 };
@@ -282,14 +313,15 @@ static void fill_footer(const struct options *o, struct segment *s, bool last,
 	f->n_probes = 3;
 	f->devices = s->info.devices;
 	s->cgroups[0] = (struct iot_name){4242, (char *)"/system.slice"};
-	f->cgroups = (struct iot_names){s->cgroups, 1};
+	s->cgroups[1] = (struct iot_name){4343, (char *)"/user.slice/app.service"};
+	f->cgroups = (struct iot_names){s->cgroups, 2};
 	if (!last)
 		return;
 	complete->seen += o->lost + o->unattributed;
 	complete->reserve_failed = o->lost + o->unattributed;
 	complete->filed = o->lost;
 	complete->unattributed = o->unattributed;
-	for (uint64_t i = 0; i < o->lost; i++)
+	for (uint64_t i = 0; i < o->lost; i++) {
 		losses[i] = (struct iot_loss){.id = (1000000 + i) << 13,
 					      .n = 1,
 					      .bytes = 4096,
@@ -301,6 +333,12 @@ static void fill_footer(const struct options *o, struct segment *s, bool last,
 					      .probe = P_COMPLETE,
 					      .op = IOT_OP_WRITE,
 					      .cause = IOT_LOSS_RESERVE_FAILED};
+		if (i % 3 == 1) {
+			losses[i].swap = IOT_SWAP_OUT;
+			losses[i].swap_rule = 1;
+			losses[i].flags = IOT_FLAG_SWAP;
+		}
+	}
 	f->losses = losses;
 	f->n_losses = o->lost;
 	if (!o->unattributed)

@@ -152,14 +152,23 @@ static void test_cells(void **state)
 	assert_int_equal(op->swap[REPORT_NOT_SWAP].queue.max, 50);
 	assert_int_equal(op->swap[REPORT_SWAP_IN].queue.n, 0);
 	assert_int_equal(op->swap[REPORT_SWAP_IN].device.max, 100);
-	assert_int_equal(op->lost, 7);
-	assert_int_equal(op->lost_bytes, 512);
+	assert_int_equal(op->swap[REPORT_NOT_SWAP].lost, 7);
+	assert_int_equal(op->swap[REPORT_NOT_SWAP].lost_bytes, 512);
+	assert_int_equal(op->swap[REPORT_SWAP_IN].lost, 0);
+	loss.swap = IOT_SWAP_IN;
+	loss.n = 2;
+	assert_int_equal(report_add_loss(d, &loss), 0);
+	assert_int_equal(op->swap[REPORT_NOT_SWAP].lost, 7);
+	assert_int_equal(op->swap[REPORT_SWAP_IN].lost, 2);
+	assert_int_equal(op->swap[REPORT_SWAP_IN].lost_bytes, 512);
 	assert_int_equal(report_cell_merge(&op->swap[0], &op->swap[2]), 0);
 	assert_int_equal(op->swap[0].requests, 2);
 	assert_int_equal(op->swap[0].bytes, 8192);
 	assert_int_equal(op->swap[0].bytes_done, 4096);
 	assert_int_equal(op->swap[0].merges, 6);
 	assert_int_equal(op->swap[0].requeues, 2);
+	assert_int_equal(op->swap[0].lost, 9);
+	assert_int_equal(op->swap[0].lost_bytes, 1024);
 }
 
 static void test_devices(void **state)
