@@ -146,7 +146,7 @@ void iot_batch_get(const struct iot_batch *b, uint32_t i, struct iot_request *re
 {
 	struct iot_request r = {.sector = IOT_SECTOR_NONE, .hwq = IOT_HWQ_NONE};
 
-	assert(i < b->n);
+	assert(i < b->n && b->schema == &iot_schema_request);
 
 	if (iot_batch_has(b, IOT_COLUMN_COMPLETE))
 		r.complete_ns = iot_batch_u64(b, IOT_COLUMN_COMPLETE)[i];

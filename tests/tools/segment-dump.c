@@ -10,6 +10,7 @@
  */
 #include <inttypes.h>
 
+#include "format/packet.h"
 #include "format/reader.h"
 #include "format/verify.h"
 
@@ -55,6 +56,9 @@ static void print_info(const struct iot_segment_info *i)
 	print_clocks(&i->clocks);
 	print_probes(i->probes, i->n_probes);
 	print_names("device", &i->devices);
+	if (i->stream == IOT_STREAM_PACKET)
+		printf("identity %s\n", i->identity);
+	print_names("reason", &i->reasons);
 }
 
 static void print_request(const struct iot_request *r)
@@ -75,6 +79,31 @@ static void print_request(const struct iot_request *r)
 	if (r->file_by || r->cgroup_by || r->reclaim)
 		printf(" by=%u,%u reclaim=%u", r->file_by, r->cgroup_by, r->reclaim);
 	printf("\n");
+}
+
+static void print_flow(const struct iot_flow *f)
+{
+	printf(" flow %u/%u %#x vlan=%#x ", f->family, f->ip_proto, f->protocol, f->vlan_tci);
+	for (unsigned int i = 0; i < 16; i++)
+		printf("%02x", f->src[i]);
+	printf(":%u ", f->sport);
+	for (unsigned int i = 0; i < 16; i++)
+		printf("%02x", f->dst[i]);
+	printf(":%u", f->dport);
+}
+
+static void print_packet(const struct iot_batch *b, uint32_t i)
+{
+	struct iot_packet p;
+
+	iot_batch_get_packet(b, i, &p);
+	printf("  packet %" PRIu64 " parent=%" PRIu64 " hop=%u probe=%u ts=%" PRIu64 " cpu=%u",
+	       p.id, p.parent, p.hop, p.probe, p.ts_ns, p.cpu);
+	printf(" if=%u/%u len=%u mark=%u code=%d where=%#" PRIx64 " flags=%#x ip_id=%u l4=%02x%02x",
+	       p.netns, p.ifindex, p.len, p.mark, p.code, p.where, p.flags, p.ip_id, p.l4[0],
+	       p.l4[1]);
+	print_flow(&p.flow);
+	printf(" ring=%u pid=%u/%u comm=%.16s\n", p.ring, p.pid, p.tgid, p.comm);
 }
 
 static int print_blocks(struct iot_segment *s)
@@ -112,12 +141,26 @@ static int print_blocks(struct iot_segment *s)
 		for (uint32_t i = 0; i < iot_batch_count(b); i++) {
 			struct iot_request req;
 
+			if (info.kind == IOT_BLOCK_PACKETS) {
+				print_packet(b, i);
+				continue;
+			}
 			iot_batch_get(b, i, &req);
 			print_request(&req);
 		}
 	}
 	iot_batch_free(b);
 	return r < 0 ? r : 0;
+}
+
+static void print_packet_loss(const struct iot_loss *l)
+{
+	printf("loss %" PRIu64 " n=%" PRIu64 " bytes=%" PRIu64 " parent=%" PRIu64 " times %" PRIu64
+	       " %" PRIu64 " if=%u/%u flags=%#x probe=%u cause=%u code=%d l4=%02x%02x",
+	       l->id, l->n, l->bytes, l->parent, l->first_ns, l->last_ns, l->netns, l->ifindex,
+	       l->flags, l->probe, l->cause, l->code, l->l4[0], l->l4[1]);
+	print_flow(&l->flow);
+	printf("\n");
 }
 
 static int print_losses(struct iot_segment *s)
@@ -133,7 +176,9 @@ static int print_losses(struct iot_segment *s)
 	}
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n && iot_segment_info(s)->stream == IOT_STREAM_PACKET; i++)
+		print_packet_loss(&l[i]);
+	for (size_t i = 0; i < n && iot_segment_info(s)->stream == IOT_STREAM_BLOCK; i++)
 		printf("loss %" PRIu64 " n=%" PRIu64 " bytes=%" PRIu64 " sector=%" PRIu64
 		       " times %" PRIu64 " %" PRIu64 " %u %u %#x probe=%u op=%u cause=%u\n",
 		       l[i].id, l[i].n, l[i].bytes, l[i].sector, l[i].first_ns, l[i].last_ns,
@@ -150,6 +195,7 @@ static void print_footer(const struct iot_footer *f)
 	print_probes(f->probes, f->n_probes);
 	print_names("device", &f->devices);
 	print_names("cgroup", &f->cgroups);
+	print_names("symbol", &f->symbols);
 	for (size_t i = 0; i < f->n_books; i++) {
 		const struct iot_books *b = &f->books[i];
 
