@@ -56,6 +56,13 @@ static int op_status(void *userdata, struct json_object **ret, char **message)
 		streams[i].swap_dropped = s->id == IOT_STREAM_BLOCK &&
 					  m->config->block.swap == IOT_DROP_SWAP;
 		streams[i].swap_in = k->swap_in;
+		if (s->id == IOT_STREAM_PACKET) {
+			const struct probes_packet_kernel *pk = probes_packet_kernel(s->probes);
+
+			streams[i].identity = pk->exact_identity     ? "exact"
+					      : *pk->identity_detail ? pk->identity_detail
+								     : "not known";
+		}
 	}
 	r = status_render(&in, &status);
 	if (r < 0)

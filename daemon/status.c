@@ -249,6 +249,10 @@ static struct json_object *render_stream(struct builder *b, const struct status_
 
 	put_str(b, o, "name", s->name);
 	put_str(b, o, "verdict", w->verdict);
+	if (s->identity)
+		put_str(b, o, "identity", s->identity);
+	else
+		put_null(b, o, "identity");
 	put_count(b, o, "epoch", w->epoch);
 	put(b, o, "segment", render_segment(b, w, now_ns));
 	put_count(b, o, "records", w->records);

@@ -32,7 +32,9 @@ struct status_stream {
 	struct probes_memory memory;
 	uint8_t swap_out; /* enum iot_swap_ability */
 	uint8_t swap_in;
-	bool swap_dropped;	 /* streams.block.swap: drop */
+	bool swap_dropped; /* streams.block.swap: drop */
+	const char *
+		identity; /* packet: "exact", or why an id may be several packets; NULL: no packets */
 	uint64_t swap_out_per_s; /* bytes of records, lately */
 	uint64_t swap_in_per_s;
 };

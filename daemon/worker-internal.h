@@ -126,6 +126,8 @@ bool worker_rotate_finished(const struct worker *w); /* the final turn is over *
 void worker_status_update(struct worker *w);
 /* Samples cells and missed runs; 100 ms apart, 200 ms while hardly anything runs. */
 int worker_sample(struct worker *w) IOT_MUST_CHECK;
+/* Which probes are attached, by the table. */
+void worker_look_at_probes(struct worker *w);
 void worker_attention(struct worker *w);
 
 /* worker-loop.c */

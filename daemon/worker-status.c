@@ -49,6 +49,18 @@ static bool nothing_ran(struct worker *w, const struct epoch *e)
 	return quiet;
 }
 
+void worker_look_at_probes(struct worker *w)
+{
+	size_t n;
+	const struct iot_probe *table = probes_table(w->probes, &n);
+
+	for (size_t i = 0; i < n; i++)
+		if (table[i].id - w->first_probe < w->n_probes)
+			w->attached[table[i].id - w->first_probe] =
+				__atomic_load_n(&table[i].state, __ATOMIC_RELAXED) ==
+				IOT_ATTACH_ATTACHED;
+}
+
 int worker_sample(struct worker *w)
 {
 	/* Misses belong to the oldest epoch that still may have programs running under it. */
@@ -58,6 +70,9 @@ int worker_sample(struct worker *w)
 	uint64_t missed[EPOCH_MAX_PROBES], before = 0, begin_ns, end_ns;
 	int r;
 
+	/* Programs of others, and with them our probes, come at any time. */
+	if (w->stream == IOT_STREAM_PACKET)
+		worker_look_at_probes(w);
 	/* Handed over for the last time: nothing runs any more. */
 	if (!e || nothing_ran(w, e))
 		return 0;

@@ -22,8 +22,6 @@ static int watch(int epoll_fd, int fd, uint32_t events)
 static int set_up(struct worker *w, const struct iot_stream_config *c)
 {
 	pthread_condattr_t attr;
-	size_t n_probes;
-	const struct iot_probe *table = probes_table(w->probes, &n_probes);
 	uint32_t block_records;
 	int r;
 
@@ -35,8 +33,7 @@ static int set_up(struct worker *w, const struct iot_stream_config *c)
 	w->config = *c;
 	w->now = *c;
 	w->ledger_entries = c->ledger_entries;
-	for (size_t i = 0; i < n_probes; i++)
-		w->attached[table[i].id - w->first_probe] = table[i].state == IOT_ATTACH_ATTACHED;
+	worker_look_at_probes(w);
 
 	w->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	w->kick_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

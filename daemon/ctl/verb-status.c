@@ -124,7 +124,7 @@ static void print_stream(struct json_object *s, bool color)
 	const char *error = live_str(s, "last_error");
 	enum ctl_style style = verdict_style(verdict);
 	uint64_t unbalanced = 0, full = 0;
-	char a[CTL_HUMAN_MAX];
+	char a[CTL_HUMAN_MAX], text[128];
 
 	printf("\n%s%s%s %s: %s%s%s\n", ctl_style_on(color, style), dot(), ctl_style_off(color),
 	       name ? name : "?", ctl_style_on(color, style), verdict ? verdict : "unknown",
@@ -133,7 +133,10 @@ static void print_stream(struct json_object *s, bool color)
 	print_records(s);
 	print_lost(s, color);
 	print_ring(s);
-	if (!name || strcmp(name, "packet") != 0)
+	if (live_str(s, "identity"))
+		printf(LABEL "%s\n", "Ids",
+		       ctl_printable(live_str(s, "identity"), text, sizeof(text)));
+	else
 		print_swap(live_object(s, "swap"));
 	if (live_u64(s, "identity_full", &full) && full > 0)
 		printf(LABEL "%s observation%s had no room in the in-flight map\n", "Identity",

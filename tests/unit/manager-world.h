@@ -191,6 +191,14 @@ const struct probes_kernel *probes_kernel(const struct probes *p)
 	return &k;
 }
 
+const struct probes_packet_kernel *probes_packet_kernel(const struct probes *p)
+{
+	static const struct probes_packet_kernel k;
+
+	(void)p;
+	return &k;
+}
+
 #define RING_BYTES 65536U
 
 unsigned int probes_n_rings(const struct probes *p)

@@ -110,6 +110,7 @@ static void test_fields(void **state)
 	assert_text(o, "/capture_id", "0123");
 	assert_text(o, "/streams/0/name", "block");
 	assert_text(o, "/streams/0/verdict", "lost");
+	assert_unknown(o, "/streams/0/identity");
 	assert_number(o, "/streams/0/epoch", 3);
 	assert_text(o, "/streams/0/segment/name", "block-0-3.open");
 	assert_number(o, "/streams/0/segment/bytes", 4096);
