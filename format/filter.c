@@ -7,6 +7,7 @@
  * that a count over [since, until] is the same whichever way the files were cut. A field the record
  * does not have never matches a filter on it.
  */
+#include "format/books.h"
 #include "format/scan-internal.h"
 
 static const char *find_device(const struct iot_segment *s, uint32_t dev)
@@ -116,6 +117,8 @@ bool iot_filter_match_fields(const struct iot_filter *f, const struct iot_reques
 		return false;
 	if (f->id && r->id != f->id)
 		return false;
+	if (f->flow.set || f->probe[0])
+		return false;
 	return match_swap(f->swap, r->swap) && match_comm(f->comm, r) &&
 	       match_latency(f->min_latency_ns, r);
 }
@@ -131,17 +134,91 @@ bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s,
 		f, iot_segment_realtime_ns(s, r->complete_ns ? r->complete_ns : r->start_ns));
 }
 
+const char *iot_iface_name(const struct iot_segment *s, uint32_t netns, uint32_t ifindex)
+{
+	const struct iot_footer *f = iot_segment_footer(s);
+	const char *name = f ? iot_names_find(&f->devices, IOT_IFACE_KEY(netns, ifindex)) : NULL;
+
+	return name ? name
+		    : iot_names_find(&iot_segment_info(s)->devices, IOT_IFACE_KEY(netns, ifindex));
+}
+
+static bool match_iface(const char *want, const struct iot_segment *s, uint32_t netns,
+			uint32_t ifindex)
+{
+	const char *name;
+
+	if (!want[0])
+		return true;
+	name = iot_iface_name(s, netns, ifindex);
+	return name && strcmp(name, want) == 0;
+}
+
+const char *iot_segment_probe_label(const struct iot_segment *s, uint16_t probe, char *buf,
+				    size_t size)
+{
+	return iot_probe_label(iot_segment_info(s), iot_segment_footer(s), probe, buf, size);
+}
+
+static bool match_probe(const char *want, const struct iot_segment *s, uint16_t probe)
+{
+	char name[64];
+
+	return !want[0] || strcmp(want, iot_segment_probe_label(s, probe, name, sizeof(name))) == 0;
+}
+
+/* A packet has no operation, no swap tag and no latency. */
+static bool about_requests(const struct iot_filter *f)
+{
+	return f->ops || f->swap != IOT_SWAP_ANY || f->min_latency_ns;
+}
+
+bool iot_filter_match_packet(const struct iot_filter *f, const struct iot_segment *s,
+			     const struct iot_packet *p)
+{
+	bool task = p->flags & IOT_PACKET_TASK;
+
+	if (about_requests(f) || (f->id && p->id != f->id))
+		return false;
+	if (f->pid && (!task || (p->pid != f->pid && p->tgid != f->pid)))
+		return false;
+	if (f->comm[0] && (!task || strncmp(f->comm, p->comm, IOT_COMM_LEN) != 0))
+		return false;
+	if (f->flow.set && iot_flow_matches(&f->flow, &p->flow, p->flags) != IOT_MATCH_YES)
+		return false;
+	if (!match_probe(f->probe, s, p->probe) || !match_iface(f->dev, s, p->netns, p->ifindex))
+		return false;
+	return (!f->since_ns && !f->until_ns) ||
+	       iot_filter_match_time(f, iot_segment_realtime_ns(s, p->ts_ns));
+}
+
+/* A loss that may be of the flow passes: between two doubts the larger one wins. */
+static bool match_packet_loss(const struct iot_filter *f, const struct iot_segment *s,
+			      const struct iot_loss *loss)
+{
+	return !about_requests(f) && match_probe(f->probe, s, loss->probe) &&
+	       match_iface(f->dev, s, loss->netns, loss->ifindex) &&
+	       iot_flow_matches(&f->flow, &loss->flow, loss->flags) != IOT_MATCH_NO;
+}
+
 bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment *s,
 			   const struct iot_loss *loss)
 {
-	if (f->ops && (loss->op >= 32 || !(f->ops & (1U << loss->op))))
-		return false;
 	if (f->id && loss->id != f->id)
 		return false;
-	if (!match_swap(f->swap, loss->swap))
-		return false;
-	if (!iot_filter_match_dev(f, s, loss->dev, loss->part))
-		return false;
+	if (iot_segment_info(s)->stream == IOT_STREAM_PACKET) {
+		if (!match_packet_loss(f, s, loss))
+			return false;
+	} else {
+		if (f->flow.set || f->probe[0])
+			return false;
+		if (f->ops && (loss->op >= 32 || !(f->ops & (1U << loss->op))))
+			return false;
+		if (!match_swap(f->swap, loss->swap))
+			return false;
+		if (!iot_filter_match_dev(f, s, loss->dev, loss->part))
+			return false;
+	}
 	/* A loss spans a time: it passes if any of it could lie inside. */
 	return (!f->since_ns || iot_segment_realtime_ns(s, loss->last_ns) >= f->since_ns) &&
 	       (!f->until_ns || iot_segment_realtime_ns(s, loss->first_ns) <= f->until_ns);

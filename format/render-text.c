@@ -12,7 +12,7 @@
 
 #include "format/render.h"
 
-static char *pad_to(char *p, const char *from, size_t width)
+char *iot_put_pad(char *p, const char *from, size_t width)
 {
 	size_t len = (size_t)(p - from);
 
@@ -23,23 +23,23 @@ static char *pad_to(char *p, const char *from, size_t width)
 	return p;
 }
 
-static char *put_wall_time(char *p, struct iot_render *ctx)
+char *iot_put_wall_time(char *p, uint64_t realtime_ns, struct iot_render_time *cache)
 {
-	int64_t sec = (int64_t)(ctx->realtime_ns / 1000000000);
-	uint32_t ns = (uint32_t)(ctx->realtime_ns % 1000000000);
+	int64_t sec = (int64_t)(realtime_ns / 1000000000);
+	uint32_t ns = (uint32_t)(realtime_ns % 1000000000);
 
-	if (!ctx->realtime_ns)
+	if (!realtime_ns)
 		return IOT_PUT_LIT(p, "-");
-	if (sec != ctx->cached_sec || !ctx->cached_time[0]) {
+	if (sec != cache->sec || !cache->text[0]) {
 		time_t t = (time_t)sec;
 		struct tm tm;
 
 		if (!localtime_r(&t, &tm) ||
-		    !strftime(ctx->cached_time, sizeof(ctx->cached_time), "%F %T", &tm))
-			memcpy(ctx->cached_time, "-", 2);
-		ctx->cached_sec = sec;
+		    !strftime(cache->text, sizeof(cache->text), "%F %T", &tm))
+			memcpy(cache->text, "-", 2);
+		cache->sec = sec;
 	}
-	p = iot_put_str(p, ctx->cached_time);
+	p = iot_put_str(p, cache->text);
 	*p++ = '.';
 	for (uint32_t unit = 100000000; unit; unit /= 10)
 		*p++ = (char)('0' + ns / unit % 10);
@@ -47,7 +47,7 @@ static char *put_wall_time(char *p, struct iot_render *ctx)
 }
 
 /* Untrusted bytes on a terminal: valid UTF-8, and no control characters. */
-static char *put_printable(char *p, const char *s, size_t len)
+char *iot_put_printable(char *p, const char *s, size_t len)
 {
 	char *from = p;
 
@@ -70,7 +70,7 @@ static char *put_device(char *p, const struct iot_request *r, const struct iot_r
 
 	if (!name || !*name)
 		return iot_put_devno(p, r->part);
-	return put_printable(p, name, strnlen(name, IOT_RENDER_NAME_MAX));
+	return iot_put_printable(p, name, strnlen(name, IOT_RENDER_NAME_MAX));
 }
 
 static char *put_status(char *p, const struct iot_request *r)
@@ -94,17 +94,17 @@ size_t iot_render_text(char *buf, const struct iot_request *r, struct iot_render
 	char *p = buf, *from = p;
 	uint64_t ns;
 
-	p = pad_to(put_wall_time(p, ctx), from, 30);
+	p = iot_put_pad(iot_put_wall_time(p, ctx->realtime_ns, &ctx->time), from, 30);
 	from = p;
-	p = pad_to(put_device(p, r, ctx), from, 11);
+	p = iot_put_pad(put_device(p, r, ctx), from, 11);
 	from = p;
-	p = pad_to(iot_put_str(p, iot_op_name(r->op)), from, 8);
+	p = iot_put_pad(iot_put_str(p, iot_op_name(r->op)), from, 8);
 	from = p;
 	/* Swap is swap by whatever rule it was told; the operation says which way. */
 	p = iot_put_flags(p, r->swap ? r->flags | IOT_FLAG_SWAP : r->flags, ',');
 	if (p == from)
 		*p++ = '-';
-	p = pad_to(p, from, 14);
+	p = iot_put_pad(p, from, 14);
 	from = p;
 	if (r->sector == IOT_SECTOR_NONE) {
 		*p++ = '-';
@@ -113,23 +113,23 @@ size_t iot_render_text(char *buf, const struct iot_request *r, struct iot_render
 		*p++ = '+';
 		p = iot_put_u64(p, r->bytes / 512);
 	}
-	p = pad_to(p, from, 17);
+	p = iot_put_pad(p, from, 17);
 	from = p;
-	p = pad_to(iot_put_size(p, r->bytes), from, 8);
+	p = iot_put_pad(iot_put_size(p, r->bytes), from, 8);
 	from = p;
 	p = IOT_PUT_LIT(p, "q=");
 	p = iot_queue_latency(r, &ns) ? iot_put_duration(p, ns) : IOT_PUT_LIT(p, "-");
-	p = pad_to(p, from, 10);
+	p = iot_put_pad(p, from, 10);
 	from = p;
 	p = IOT_PUT_LIT(p, "d=");
 	p = iot_device_latency(r, &ns) ? iot_put_duration(p, ns) : IOT_PUT_LIT(p, "-");
-	p = pad_to(p, from, 10);
+	p = iot_put_pad(p, from, 10);
 	from = p;
-	p = pad_to(put_status(p, r), from, 4);
+	p = iot_put_pad(put_status(p, r), from, 4);
 	if (r->submitter == IOT_SUBMITTER_NONE) {
 		*p++ = '-';
 	} else {
-		p = put_printable(p, r->comm, sizeof(r->comm));
+		p = iot_put_printable(p, r->comm, sizeof(r->comm));
 		*p++ = '[';
 		p = iot_put_u64(p, r->pid);
 		*p++ = ']';

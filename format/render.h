@@ -16,6 +16,12 @@
 #define IOT_RENDER_MAX 4096	/* enough for one line of either kind, newline included */
 #define IOT_RENDER_NAME_MAX 64U /* bytes of a device name that are shown */
 
+/* Text only: the second last rendered, so that localtime runs once a second of trace. */
+struct iot_render_time {
+	int64_t sec;
+	char text[24];
+};
+
 /* What a line needs beyond the record. Strings are borrowed. */
 struct iot_render {
 	const char *disk;     /* name of r->dev; NULL = not known */
@@ -24,14 +30,29 @@ struct iot_render {
 	uint8_t swap_out;     /* enum iot_swap_ability of the segment: a record without a tag */
 	uint8_t swap_in;      /* from a capture that could not tag is null, not "none" */
 	uint64_t realtime_ns; /* wall clock at completion; 0 = null */
-	/* Text only: the second last rendered, so that localtime runs once a second of trace. */
-	int64_t cached_sec;
-	char cached_time[24];
+	struct iot_render_time time;
 };
 
 /* Both return the line's length including its newline; not NUL-terminated. */
 size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_render *ctx);
 size_t iot_render_text(char *buf, const struct iot_request *r, struct iot_render *ctx);
+
+/* What a packet's line needs. */
+struct iot_render_packet {
+	const char *probe;  /* name; NULL = not known */
+	const char *iface;  /* name of (netns, ifindex) */
+	const char *reason; /* drops: name of the reason */
+	const char *symbol; /* drops: function that dropped it */
+	char capture[33];
+	uint64_t realtime_ns; /* 0 = null */
+	struct iot_render_time time;
+};
+struct iot_packet;
+
+/* As for requests. */
+size_t iot_render_packet_json(char *buf, const struct iot_packet *r,
+			      const struct iot_render_packet *ctx);
+size_t iot_render_packet_text(char *buf, const struct iot_packet *r, struct iot_render_packet *ctx);
 
 /* Building blocks: each writes at p and returns the end. */
 #define IOT_PUT_LIT(p, lit) (memcpy((p), (lit), sizeof(lit) - 1), (p) + sizeof(lit) - 1)
@@ -46,6 +67,16 @@ char *iot_put_flags(char *p, uint32_t flags, char sep); /* "sync,meta", <= 400 b
 char *iot_put_utf8(char *p, const char *s, size_t len);
 /* The same as a quoted JSON string. <= 6 * len + 2. */
 char *iot_put_json_string(char *p, const char *s, size_t len);
+
+/* At least one blank, up to width from `from`. */
+char *iot_put_pad(char *p, const char *from, size_t width);
+/* Untrusted bytes for a terminal. <= 2 * len. */
+char *iot_put_printable(char *p, const char *s, size_t len);
+char *iot_put_wall_time(char *p, uint64_t realtime_ns, struct iot_render_time *cache); /* <= 40 */
+char *iot_put_address(char *p, const struct iot_flow *f, bool src); /* "10.0.0.1", "-"; <= 46 */
+/* "udp 10.0.0.1:4000 > 10.0.0.2:53", "arp", "-"; <= 128 */
+char *iot_put_flow(char *p, const struct iot_flow *f, uint32_t packet_flags);
+char *iot_put_packet_flags(char *p, uint32_t flags, char sep); /* "from-start,end", <= 160 */
 
 /* Queue latency: last issue - start (insert where the start was not seen). false = null. */
 bool iot_queue_latency(const struct iot_request *r, uint64_t *ret_ns);

@@ -261,6 +261,32 @@ int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segme
 	return 0;
 }
 
+int iot_scan_next_packet(struct iot_scan *sc, struct iot_packet *ret,
+			 struct iot_segment **ret_segment, struct iot_error *err)
+{
+	struct iot_row row;
+	int r;
+
+	do {
+		r = next_row(sc, IOT_STREAM_PACKET, IOT_PCOLS_ALL, &row, err);
+		if (r != 0)
+			return r;
+		iot_batch_get_packet(row.batch, row.i, ret);
+	} while (!iot_filter_match_packet(&sc->filter, row.segment, ret));
+	if (ret_segment)
+		*ret_segment = row.segment;
+	return 0;
+}
+
+size_t iot_scan_n_stream(const struct iot_scan *sc, enum iot_stream stream)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < sc->n_segments; i++)
+		n += iot_segment_info(sc->segments[i])->stream == stream;
+	return n;
+}
+
 int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n,
 		    struct iot_error *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * scan.h - many segments as one stream of requests in time order.
+ * scan.h - many segments as one stream of records in time order: of requests, or of packets.
  *
  * Paths may be segment files, state directories or archive trees; files are ordered by (capture,
  * seq), never by clock. Requests come out by completion time through a bounded merge: blocks that
@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "format/verify.h"
+#include "format/packet-verdict.h"
 
 enum iot_swap_filter {
 	IOT_SWAP_ANY = 0,
@@ -30,6 +30,9 @@ struct iot_filter {
 	char comm[IOT_COMM_LEN + 1]; /* exact; "" = all */
 	uint64_t min_latency_ns;     /* complete - start (or issue) */
 	uint64_t id;		     /* 0 = all */
+	/* Observations of packets only; no request matches. dev is their interface's name. */
+	struct iot_flow_match flow;
+	char probe[48]; /* name; "" = all */
 };
 
 struct iot_scan;
@@ -49,6 +52,11 @@ struct iot_segment *iot_scan_segment(const struct iot_scan *sc, size_t i);
 void iot_scan_columns(struct iot_scan *sc, uint64_t columns);
 int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segment **ret_segment,
 		  struct iot_error *err) IOT_MUST_CHECK;
+/* The same for observations of packets. Streams are independent of each other. */
+int iot_scan_next_packet(struct iot_scan *sc, struct iot_packet *ret,
+			 struct iot_segment **ret_segment, struct iot_error *err) IOT_MUST_CHECK;
+/* Segments of one stream. */
+size_t iot_scan_n_stream(const struct iot_scan *sc, enum iot_stream stream);
 /* Losses of all segments that pass the filter (op, dev, time). Caller frees. */
 int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n,
 		    struct iot_error *err) IOT_MUST_CHECK;
@@ -59,6 +67,13 @@ int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret,
 
 /* Device name by a segment's tables, else "major:minor" into buf. */
 const char *iot_dev_name(const struct iot_segment *s, uint32_t dev, char *buf, size_t size);
+const char *iot_iface_name(const struct iot_segment *s, uint32_t netns,
+			   uint32_t ifindex); /* NULL = not known */
+/* The probe's name by a segment's table, else "probe N" into buf. */
+const char *iot_segment_probe_label(const struct iot_segment *s, uint16_t probe, char *buf,
+				    size_t size);
+bool iot_filter_match_packet(const struct iot_filter *f, const struct iot_segment *s,
+			     const struct iot_packet *p);
 bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s,
 		      const struct iot_request *r);
 /* Losses have no pid, comm or latency: filters on these let every loss pass. */

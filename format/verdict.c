@@ -65,6 +65,7 @@ void iot_verdict_merge(struct iot_verdict *into, const struct iot_verdict *from)
 	into->n_unattributed = iot_add_sat(into->n_unattributed, from->n_unattributed);
 	into->n_missed = iot_add_sat(into->n_missed, from->n_missed);
 	into->n_records = iot_add_sat(into->n_records, from->n_records);
+	into->n_observations = iot_add_sat(into->n_observations, from->n_observations);
 	into->n_open = iot_add_sat(into->n_open, from->n_open);
 	into->n_no_start = iot_add_sat(into->n_no_start, from->n_no_start);
 	into->books_checked = iot_add_sat(into->books_checked, from->books_checked);

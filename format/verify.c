@@ -286,6 +286,7 @@ int iot_verify_one(struct iot_segment *s, bool full, struct iot_ring_ends *ret_e
 				   "%s", iot_segment_state_text(s));
 	}
 	v.n_records = t->counts[iot_stream_block_kind(info->stream)];
+	v.n_observations = info->stream == IOT_STREAM_PACKET ? v.n_records : 0;
 	v.n_open = t->counts[IOT_BLOCK_OPEN];
 	if (ret_ends)
 		*ret_ends = t->ends;

@@ -29,7 +29,8 @@ struct iot_verdict {
 	uint64_t n_lost; /* filed, by owner */
 	uint64_t n_unattributed;
 	uint64_t n_missed;
-	uint64_t n_records; /* requests recomputed from blocks */
+	uint64_t n_records;	 /* recomputed from blocks */
+	uint64_t n_observations; /* of n_records: of packets, not requests */
 	uint64_t n_open;
 	uint64_t n_no_start;	/* of n_records: begun unseen (before attach); not a loss */
 	uint64_t books_checked; /* (probe, cpu) rows checked */

@@ -15,6 +15,11 @@
 
 /* "now" in CLOCK_REALTIME ns. Forms: see `iotracectl --help`. -EINVAL, -ERANGE. */
 int ctl_parse_time(const char *s, uint64_t now_ns, uint64_t *ret_ns) IOT_MUST_CHECK;
+/* ---- parse-flow.c ---- */
+
+/* "[PROTO] [END] [>|<> END]", END = ADDRESS, ADDRESS:PORT, [ADDRESS]:PORT or :PORT. -EINVAL. */
+int ctl_parse_flow(const char *s, struct iot_flow_match *ret, struct iot_error *err) IOT_MUST_CHECK;
+
 /* ---- options.c ---- */
 
 /* The candidate closest to word, if one is close enough to be a slip of the finger; or NULL. */
@@ -35,6 +40,7 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first,
 extern const char ctl_help_options[];
 extern const char ctl_help_time[];
 extern const char ctl_help_filters[];
+extern const char ctl_help_flow[];
 extern const char ctl_help_verb_options[];
 
 /* ---- verbs.c ---- */
@@ -82,6 +88,21 @@ struct ctl_naming {
 /* Sets render's names, capture and time for r. Returns the disk's name or NULL. */
 const char *ctl_naming_set(struct ctl_naming *n, struct iot_segment *s,
 			   const struct iot_request *r);
+
+struct iot_render_packet;
+
+/* The same for an observation of a packet. */
+struct ctl_packet_naming {
+	struct iot_render_packet *render;
+	const struct iot_segment *segment;
+	char probe[64];
+	uint16_t probe_id;
+	bool probe_valid;
+};
+void ctl_packet_naming_set(struct ctl_packet_naming *n, const struct iot_segment *s,
+			   const struct iot_packet *p);
+/* Drop reason by its number; NULL = no name. */
+const char *ctl_drop_reason(const struct iot_segment *s, int32_t code);
 
 /* ---- machine.c ---- */
 

@@ -16,6 +16,8 @@ enum ctl_exit {
 	CTL_USAGE = 2,
 	CTL_NO_DAEMON = 3,
 	CTL_DENIED = 4,
+	/* explain --probe: what was asked about was there. (Proved absent: 0; not known: 11.) */
+	CTL_PRESENT = 12,
 };
 
 enum ctl_color {
@@ -60,6 +62,7 @@ struct ctl {
 #define CTL_TAKES_EXPORT (1U << 4) /* --format --strict --force */
 #define CTL_TAKES_VERBOSE (1U << 5)
 #define CTL_TAKES_REPORT (1U << 6) /* --by --top --resolve --logical-bytes */
+#define CTL_TAKES_FLOW (1U << 7) /* of the filters, --flow and --probe */
 
 struct ctl_verb {
 	const char *name;
@@ -85,6 +88,9 @@ int verb_report(struct ctl *c, int argc, char **argv);
 int verb_verify(struct ctl *c, int argc, char **argv);
 int verb_recover(struct ctl *c, int argc, char **argv);
 int verb_export(struct ctl *c, int argc, char **argv);
+int verb_replay(struct ctl *c, int argc, char **argv);
+int verb_explain(struct ctl *c, int argc, char **argv);
+int verb_drops(struct ctl *c, int argc, char **argv);
 
 /* "iotracectl: <fmt>" on stderr; returns code, for `return ctl_fail(CTL_ERROR, ...)`. */
 int ctl_fail(int code, const char *fmt, ...) IOT_PRINTF(2, 3);

@@ -26,7 +26,7 @@ bool ctl_filter_beyond_losses(const struct iot_filter *f)
 bool ctl_filter_active(const struct iot_filter *f)
 {
 	return ctl_filter_beyond_losses(f) || f->since_ns || f->until_ns || f->dev[0] || f->ops ||
-	       f->swap != IOT_SWAP_ANY || f->id;
+	       f->swap != IOT_SWAP_ANY || f->id || f->flow.set || f->probe[0];
 }
 
 int ctl_scan_try(const struct ctl *c, int argc, char **argv, struct iot_scan **ret,
@@ -168,4 +168,35 @@ const char *ctl_naming_set(struct ctl_naming *n, struct iot_segment *s, const st
 	render->disk = cached_name(n, r->dev);
 	render->realtime_ns = r->complete_ns ? iot_segment_realtime_ns(s, r->complete_ns) : 0;
 	return render->disk;
+}
+
+const char *ctl_drop_reason(const struct iot_segment *s, int32_t code)
+{
+	return code < 0 ? NULL : iot_names_find(&iot_segment_info(s)->reasons, (uint64_t)code);
+}
+
+void ctl_packet_naming_set(struct ctl_packet_naming *n, const struct iot_segment *s,
+			   const struct iot_packet *p)
+{
+	const struct iot_segment_info *info = iot_segment_info(s);
+	const struct iot_footer *f = iot_segment_footer(s);
+	struct iot_render_packet *render = n->render;
+	bool drop = p->probe == IOT_PROBE_KFREE_SKB;
+	char hex[CTL_HUMAN_MAX];
+
+	if (n->segment != s) {
+		n->segment = s;
+		n->probe_valid = false;
+		memcpy(render->capture, ctl_hex_id(info->capture_id, hex), sizeof(render->capture));
+	}
+	if (!n->probe_valid || n->probe_id != p->probe) {
+		iot_segment_probe_label(s, p->probe, n->probe, sizeof(n->probe));
+		n->probe_id = p->probe;
+		n->probe_valid = true;
+	}
+	render->probe = n->probe;
+	render->iface = p->ifindex ? iot_iface_name(s, p->netns, p->ifindex) : NULL;
+	render->reason = drop ? ctl_drop_reason(s, p->code) : NULL;
+	render->symbol = drop && f ? iot_names_find(&f->symbols, p->where) : NULL;
+	render->realtime_ns = p->ts_ns ? iot_segment_realtime_ns(s, p->ts_ns) : 0;
 }

@@ -36,7 +36,13 @@ const char ctl_help_filters[] =
 	"     --comm NAME          submitted by a thread of exactly this name\n"
 	"     --min-latency TIME   took at least this long; a number with a unit (ns, us,\n"
 	"                          ms, s, m, h, d, w): 500us, 10ms, 1.5s\n"
-	"     --id N               this request\n";
+	"     --id N               this request, or this packet\n";
+
+const char ctl_help_flow[] =
+	"     --flow FLOW          packets: \"udp 10.0.0.1:4000 > 10.0.0.2:53\", with <> both "
+	"ways;\n"
+	"                          protocol, addresses, ports may be left out: \":53\"\n"
+	"     --probe NAME         packets: observed at this probe\n";
 
 const char ctl_help_verb_options[] =
 	"     --format FORMAT      export: one of the formats of export\n"
@@ -64,6 +70,8 @@ enum {
 	OPT_COMM,
 	OPT_MIN_LATENCY,
 	OPT_ID,
+	OPT_FLOW,
+	OPT_PROBE,
 	OPT_FORMAT,
 	OPT_STRICT,
 	OPT_FORCE,
@@ -89,6 +97,8 @@ static const struct option long_options[] = {
 	{"comm", required_argument, NULL, OPT_COMM},
 	{"min-latency", required_argument, NULL, OPT_MIN_LATENCY},
 	{"id", required_argument, NULL, OPT_ID},
+	{"flow", required_argument, NULL, OPT_FLOW},
+	{"probe", required_argument, NULL, OPT_PROBE},
 	{"format", required_argument, NULL, OPT_FORMAT},
 	{"output", required_argument, NULL, 'o'},
 	{"strict", no_argument, NULL, OPT_STRICT},
@@ -349,11 +359,15 @@ static int set_filter(struct iot_filter *f, int opt, const char *s, struct iot_e
 			return iot_error_set(err, -EINVAL, "--pid: '%s' is no process id", s);
 		f->pid = (uint32_t)v;
 		return 0;
+	case OPT_FLOW:
+		return ctl_parse_flow(s, &f->flow, err);
+	case OPT_PROBE:
+		return set_text("--probe", s, f->probe, sizeof(f->probe), err);
 	case OPT_MIN_LATENCY:
 		return set_latency(s, &f->min_latency_ns, err);
 	default:
 		if (iot_parse_u64(s, &f->id) < 0 || f->id == 0)
-			return iot_error_set(err, -EINVAL, "--id: '%s' is no request id", s);
+			return iot_error_set(err, -EINVAL, "--id: '%s' is no id", s);
 		return 0;
 	}
 }

@@ -75,7 +75,7 @@ static void fill_row(struct row *row, struct iot_segment *s)
 		if (row->footer->epoch_first_ns)
 			row->first_ns = iot_segment_realtime_ns(s, row->footer->epoch_first_ns);
 		row->last_ns = footer_last_ns(s, row->footer);
-		row->records = iot_segment_declared(s, IOT_BLOCK_REQUESTS);
+		row->records = iot_segment_declared(s, iot_stream_block_kind(row->info->stream));
 	} else {
 		row->recorded = ctl_being_recorded(s);
 		row->state = row->recorded ? "open" : "torn";

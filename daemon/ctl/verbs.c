@@ -33,9 +33,9 @@ static const struct ctl_verb verbs[] = {
 	 "terminal that is too narrow, columns at the end are left out and a * stands for\n"
 	 "the middle of a name, as a shell would take it; --json has all.\n",
 	 "iotracectl segments --since yesterday"},
-	{"cat", "[PATH...]", "Print requests in time order", verb_cat, CTL_TAKES_FILTERS,
-	 "One line a request; with --json one object a line. What is missing is said on\n"
-	 "stderr.\n",
+	{"cat", "[PATH...]", "Print what was recorded in time order", verb_cat, CTL_TAKES_FILTERS,
+	 "One line a request, or an observation of a packet; with --json one object a line.\n"
+	 "What is missing is said on stderr.\n",
 	 "iotracectl cat --dev nvme0n1 --op write --min-latency 50ms --since -1h"},
 	{"report", "[PATH...]", "Counts, rates and latencies per device and operation", verb_report,
 	 CTL_TAKES_FILTERS | CTL_TAKES_REPORT,
@@ -43,6 +43,20 @@ static const struct ctl_verb verbs[] = {
 	 "Written and Read count the data of both. --by ranks by bytes; what was lost is\n"
 	 "in no row, and latency is from the start to the completion.\n",
 	 "iotracectl report --by=file --resolve /srv --since 03:00 --until 03:30"},
+	{"replay", "[PATH...]", "Packets, their observations and verdicts, summed up", verb_replay,
+	 0,
+	 "Each packet is judged alone: in a capture that is not complete it is known of\n"
+	 "which packets it is. Reads all records; about 150 bytes of memory a packet.\n",
+	 "iotracectl replay"},
+	{"explain", "[ID] [PATH...]", "One packet's way, or a flow's, and what an absence means",
+	 verb_explain, CTL_TAKES_TIME | CTL_TAKES_FLOW,
+	 "Instead of ID --flow: all packets of the flow. With --probe: did any (of the flow,\n"
+	 "within the time) reach it? Exit code: 0 proved that none did, 12 one did, 11 not\n"
+	 "known. Otherwise 0 if nothing is missing, 10 lost, 11 unknown.\n",
+	 "iotracectl explain --flow 'udp :53' --probe ip_rcv --since -5m"},
+	{"drops", "[PATH...]", "Dropped packets by reason, place, interface and flow", verb_drops,
+	 CTL_TAKES_TIME | CTL_TAKES_FLOW, "LOST are drops whose records were lost.\n",
+	 "iotracectl drops --since -1h"},
 	{"verify", "[PATH...]", "Recompute what the segments claim", verb_verify, CTL_TAKES_VERBOSE,
 	 "Segments are judged whole: no filters. The exit code is the worst verdict:\n"
 	 "0 complete, 10 lost, 11 unknown, 20 torn or still being recorded, 21 corrupt.\n"
@@ -114,6 +128,11 @@ static int refuse_filter(const struct ctl_verb *verb, const char *option)
 	char list[128];
 
 	takers(CTL_TAKES_FILTERS, list, sizeof(list));
+	if (verb->takes & CTL_TAKES_FLOW)
+		return ctl_fail(CTL_USAGE,
+				"%s does not go with %s, which takes --flow, --probe, --since and "
+				"--until only; %s take all filters",
+				option, verb->name, list);
 	if (verb->takes & CTL_TAKES_TIME)
 		return ctl_fail(CTL_USAGE,
 				"%s does not go with %s, which takes --since and --until only; "
@@ -144,20 +163,26 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 	const struct {
 		const char *option;
 		bool given;
-		bool time;
+		unsigned int also;
 	} filters[] = {
-		{"--since", f->since_ns, true}, {"--until", f->until_ns, true},
-		{"--dev", f->dev[0], false},	{"--op", f->ops, false},
-		{"--swap", f->swap, false},	{"--pid", f->pid, false},
-		{"--comm", f->comm[0], false},	{"--min-latency", f->min_latency_ns, false},
-		{"--id", f->id, false},
+		{"--since", f->since_ns, CTL_TAKES_TIME},
+		{"--until", f->until_ns, CTL_TAKES_TIME},
+		{"--dev", f->dev[0], 0},
+		{"--op", f->ops, 0},
+		{"--swap", f->swap, 0},
+		{"--pid", f->pid, 0},
+		{"--comm", f->comm[0], 0},
+		{"--min-latency", f->min_latency_ns, 0},
+		{"--id", f->id, 0},
+		{"--flow", f->flow.set, CTL_TAKES_FLOW},
+		{"--probe", f->probe[0], CTL_TAKES_FLOW},
 	};
 
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(options); i++)
 		if (options[i].given && !(verb->takes & options[i].what))
 			return refuse(verb, options[i].option, options[i].what);
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(filters); i++) {
-		unsigned int ok = CTL_TAKES_FILTERS | (filters[i].time ? CTL_TAKES_TIME : 0U);
+		unsigned int ok = CTL_TAKES_FILTERS | filters[i].also;
 
 		if (filters[i].given && !(verb->takes & ok))
 			return refuse_filter(verb, filters[i].option);
@@ -202,14 +227,16 @@ void ctl_help(void)
 	       "archive trees; default $IOTRACED_STATE_DIR or /var/lib/iotraced):\n");
 	print_verbs(false);
 	printf("\nOptions (before or after the verb):\n%s\n"
-	       "Filters of cat, report and export; segments takes --since and --until:\n%s%s\n"
+	       "Filters of cat, report and export; segments, explain and drops take --since and\n"
+	       "--until, the latter two --flow and --probe:\n%s%s%s\n"
 	       "Options of single verbs:\n%s\n"
 	       "Formats of export: %s\n"
 	       "Exit codes: 0 ok, 1 error or damaged input, 2 usage, 3 no daemon, 4 denied;\n"
+	       "explain: 0 complete or proved absent, 10 lost, 11 unknown, 12 present;\n"
 	       "verify: 0 complete, 10 lost, 11 unknown, 20 torn (recoverable), or still being\n"
 	       "        recorded, 21 corrupt.\n",
-	       ctl_help_options, ctl_help_time, ctl_help_filters, ctl_help_verb_options,
-	       export_format_list(formats, sizeof(formats)));
+	       ctl_help_options, ctl_help_time, ctl_help_filters, ctl_help_flow,
+	       ctl_help_verb_options, export_format_list(formats, sizeof(formats)));
 }
 
 void ctl_help_verb(const struct ctl_verb *v)
@@ -226,8 +253,9 @@ void ctl_help_verb(const struct ctl_verb *v)
 		       "/var/lib/iotraced.\n");
 	printf("\nExample:\n  %s\n\n", v->example);
 	if (v->takes & (CTL_TAKES_FILTERS | CTL_TAKES_TIME))
-		printf("Filters:\n%s%s\n", ctl_help_time,
-		       v->takes & CTL_TAKES_FILTERS ? ctl_help_filters : "");
+		printf("Filters:\n%s%s%s\n", ctl_help_time,
+		       v->takes & CTL_TAKES_FILTERS ? ctl_help_filters : "",
+		       v->takes & (CTL_TAKES_FILTERS | CTL_TAKES_FLOW) ? ctl_help_flow : "");
 	if (v->takes & (CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT | CTL_TAKES_VERBOSE | CTL_TAKES_REPORT))
 		printf("Options of single verbs:\n%s\n", ctl_help_verb_options);
 	printf("Options:\n%s", ctl_help_options);

@@ -37,9 +37,12 @@ void ctl_verdict_line(const struct iot_verdict *v, size_t n_segments, char *buf,
 		snprintf(doubt, sizeof(doubt), ", %s lost without owner, %s runs missed",
 			 ctl_human_count(v->n_unattributed, unattributed),
 			 ctl_human_count(v->n_missed, missed));
-	snprintf(buf, size, "%s: %zu segment%s, %s requests, %s lost%s",
+	snprintf(buf, size, "%s: %zu segment%s, %s %s, %s lost%s",
 		 v->being_recorded ? "open" : iot_verdict_name(v->code), n_segments,
 		 n_segments == 1 ? "" : "s", ctl_human_count(v->n_records, records),
+		 !v->n_observations		     ? "requests"
+		 : v->n_observations == v->n_records ? "observations"
+						     : "records",
 		 v->n_lost			   ? ctl_human_count(v->n_lost, lost)
 		 : v->code == IOT_VERDICT_COMPLETE ? "none"
 						   : "none known",
@@ -126,7 +129,7 @@ static bool joins(const struct iot_verdict *v, size_t i, size_t k)
 
 static void print_reason(FILE *f, const struct iot_verdict *v, size_t i, const char *prefix)
 {
-	char text[2 * sizeof(v->reasons[0]) + 1];
+	char text[2 * sizeof(v->reasons[0]) + 1], what[sizeof(text)];
 	struct reason r = split_reason(v->reasons[i]);
 	size_t n = 1;
 
@@ -146,7 +149,7 @@ static void print_reason(FILE *f, const struct iot_verdict *v, size_t i, const c
 	else
 		fprintf(f, "%s  - %.*s%.*s and %zu more: %s\n", prefix, (int)r.segment, text,
 			(int)r.probe, text + r.segment, n - 1,
-			ctl_printable(r.what, text, sizeof(text)));
+			ctl_printable(r.what, what, sizeof(what)));
 }
 
 void ctl_verdict_print(FILE *f, const struct iot_verdict *v, size_t n_segments, const char *prefix,

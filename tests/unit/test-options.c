@@ -221,7 +221,7 @@ static void test_usage_errors(void **state)
 	expect_usage(PARSE("cat", "--pid=0"), "no process id");
 	expect_usage(PARSE("cat", "--pid=-1"), "no process id");
 	expect_usage(PARSE("cat", "--pid=12x"), "no process id");
-	expect_usage(PARSE("cat", "--id=x"), "no request id");
+	expect_usage(PARSE("cat", "--id=x"), "is no id");
 	expect_usage(PARSE("cat", "--comm=sixteen-letters!"), "longer than 15 bytes");
 	expect_usage(PARSE("cat", "--dev="), "--dev: empty");
 	expect_usage(PARSE("cat", "--since=teatime"), "'teatime' is no time");

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * explain-probe.c - "no packet of flow F reached probe P between T0 and T1": proved, present or unknown.
+ *
+ * Each capture answers for the part of the time that it covers; a part that none covers is unknown. The
+ * captures of several hosts answer together: present on one is present. --json: {probe, flow, answer,
+ * captures: [{capture, host, first_ns, last_ns, answer, matching, packets: [ID...], reasons[]}], reasons[]}.
+ */
+#include <json-c/json.h>
+
+#include "daemon/ctl/explain.h"
+#include "format/books.h"
+
+#define SHOWN_IDS 10U
+
+struct answer {
+	struct ctl_capture *c;
+	struct iot_absence_query q;
+	enum iot_absence a;
+	struct iot_verdict why;
+	uint64_t ids[SHOWN_IDS];
+	size_t n_ids;
+	bool asked; /* the capture has a part of the time */
+};
+
+static int count_records(const struct ctl *c, struct iot_scan *scan, struct ctl_packets *packets,
+			 struct answer *answers)
+{
+	struct iot_error err = {0};
+	struct iot_segment *s;
+	struct iot_packet p;
+	int r;
+
+	while ((r = iot_scan_next_packet(scan, &p, &s, &err)) == 0) {
+		const struct ctl_capture *cap = ctl_packets_find(packets, s);
+		struct answer *x = cap ? &answers[cap - packets->captures] : NULL;
+
+		if (!x || !x->asked || p.probe != x->q.probe || p.ts_ns < x->q.first_ns ||
+		    p.ts_ns > x->q.last_ns)
+			continue;
+		switch (iot_flow_matches(&c->filter.flow, &p.flow, p.flags)) {
+		case IOT_MATCH_YES:
+			x->q.n_matching++;
+			if (p.id && x->n_ids < SHOWN_IDS)
+				x->ids[x->n_ids++] = p.id;
+			break;
+		case IOT_MATCH_MAYBE:
+			x->q.n_maybe++;
+			break;
+		case IOT_MATCH_NO:
+			break;
+		}
+	}
+	return r < 0 ? ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r)) : CTL_OK;
+}
+
+/* The part of the time that a capture can answer for. */
+static void set_time(const struct ctl *c, struct answer *x)
+{
+	const struct iot_filter *f = &c->filter;
+	/* Without a footer its end is not known: its own doubts cover that. */
+	uint64_t first = x->c->first_ns, last = x->c->last_ns ? x->c->last_ns : UINT64_MAX;
+	bool torn = !x->c->footers[x->c->n - 1];
+
+	if (torn)
+		last = UINT64_MAX;
+	x->q.first_ns = first;
+	x->q.last_ns = last;
+	if (f->since_ns)
+		x->q.first_ns = IOT_MAX(first, ctl_capture_monotonic_ns(x->c, f->since_ns));
+	if (f->until_ns)
+		x->q.last_ns = IOT_MIN(last, ctl_capture_monotonic_ns(x->c, f->until_ns));
+	x->asked = x->q.first_ns <= x->q.last_ns;
+}
+
+static int cmp_answer(const void *a, const void *b)
+{
+	const struct answer *x = a, *y = b;
+
+	return iot_cmp_u64(ctl_capture_realtime_ns(x->c, x->c->first_ns),
+			   ctl_capture_realtime_ns(y->c, y->c->first_ns));
+}
+
+/* Parts of the asked time that no capture of the machine covers. */
+static void check_gaps(const struct ctl *c, struct answer *answers, size_t n,
+		       struct iot_verdict *why)
+{
+	const uint8_t *machine = answers[0].c->infos[0]->machine_id;
+	uint64_t at = c->filter.since_ns;
+	char text[CTL_HUMAN_MAX];
+
+	qsort(answers, n, sizeof(*answers), cmp_answer);
+	for (size_t i = 0; i < n; i++) {
+		struct ctl_capture *cap = answers[i].c;
+		uint64_t first = ctl_capture_realtime_ns(cap, cap->first_ns);
+		uint64_t last = ctl_capture_realtime_ns(cap, cap->last_ns);
+
+		if (memcmp(cap->infos[0]->machine_id, machine, 16) != 0 || !cap->last_ns)
+			continue;
+		/* Between two captures nothing was observed; before the first only if it was asked. */
+		if ((at && first > at) && (!c->filter.until_ns || at < c->filter.until_ns))
+			iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+					   "no capture covers the %.6f s before %.19s",
+					   (double)(first - at) / 1e9, ctl_human_time(first, text));
+		at = IOT_MAX(at, last);
+	}
+	if (c->filter.until_ns && at < c->filter.until_ns)
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "no capture covers the time after %.19s",
+				   at ? ctl_human_time(at, text) : "its beginning");
+}
+
+static struct json_object *reasons_json(const struct iot_verdict *why)
+{
+	struct json_object *a = json_object_new_array();
+
+	for (size_t i = 0; i < why->n_reasons; i++)
+		json_object_array_add(a, ctl_json_text(why->reasons[i]));
+	return a;
+}
+
+static struct json_object *answer_json(const struct answer *x)
+{
+	struct json_object *o = json_object_new_object(), *ids = json_object_new_array();
+	char hex[CTL_HUMAN_MAX];
+
+	json_object_object_add(o, "capture",
+			       json_object_new_string(ctl_hex_id(x->c->infos[0]->capture_id, hex)));
+	json_object_object_add(o, "host", ctl_json_text(x->c->infos[0]->host));
+	json_object_object_add(o, "first_ns",
+			       ctl_json_id(ctl_capture_realtime_ns(x->c, x->q.first_ns)));
+	json_object_object_add(o, "last_ns",
+			       x->q.last_ns == UINT64_MAX
+				       ? NULL
+				       : ctl_json_id(ctl_capture_realtime_ns(x->c, x->q.last_ns)));
+	json_object_object_add(o, "answer", json_object_new_string(iot_absence_name(x->a)));
+	json_object_object_add(o, "matching", ctl_json_u64(x->q.n_matching));
+	for (size_t i = 0; i < x->n_ids; i++)
+		json_object_array_add(ids, ctl_json_id(x->ids[i]));
+	json_object_object_add(o, "packets", ids);
+	json_object_object_add(o, "reasons", reasons_json(&x->why));
+	return o;
+}
+
+static void print_answer(const struct answer *x, const char *probe)
+{
+	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX], text[2 * sizeof(x->why.reasons[0]) + 1];
+
+	printf("%s, from %.19s to %.19s: ", ctl_printable(probe, text, sizeof(text)),
+	       ctl_human_time(ctl_capture_realtime_ns(x->c, x->q.first_ns), a),
+	       x->q.last_ns == UINT64_MAX
+		       ? "-"
+		       : ctl_human_time(ctl_capture_realtime_ns(x->c, x->q.last_ns), b));
+	switch (x->a) {
+	case IOT_ABSENCE_PROVED:
+		printf("no packet was there (proved)\n");
+		break;
+	case IOT_ABSENCE_PRESENT:
+		if (x->q.n_matching)
+			printf("present, %s observations of packets",
+			       ctl_human_count(x->q.n_matching, a));
+		else
+			printf("present: an observation of such a packet was lost");
+		for (size_t i = 0; i < x->n_ids; i++)
+			printf(" %llu", (unsigned long long)x->ids[i]);
+		printf("%s\n", x->q.n_matching > x->n_ids ? " ..." : "");
+		break;
+	case IOT_ABSENCE_NOT_OBSERVED:
+		printf("unknown, nothing looked there\n");
+		break;
+	case IOT_ABSENCE_UNKNOWN:
+		printf("unknown\n");
+		break;
+	}
+	for (size_t i = 0; i < x->why.n_reasons; i++)
+		printf("  - %s\n", ctl_printable(x->why.reasons[i], text, sizeof(text)));
+	if (x->why.n_reasons_dropped)
+		printf("  - and %zu more reasons\n", x->why.n_reasons_dropped);
+}
+
+static enum iot_absence together(const struct answer *answers, size_t n,
+				 const struct iot_verdict *gaps)
+{
+	bool any = false, unknown = gaps->n_reasons > 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!answers[i].asked)
+			continue;
+		any = true;
+		if (answers[i].a == IOT_ABSENCE_PRESENT)
+			return IOT_ABSENCE_PRESENT;
+		unknown |= answers[i].a != IOT_ABSENCE_PROVED;
+	}
+	return any && !unknown ? IOT_ABSENCE_PROVED : IOT_ABSENCE_UNKNOWN;
+}
+
+/* No capture knows such a probe: likely a slip of the finger. */
+static int no_such_probe(const struct ctl *c, const struct ctl_packets *packets)
+{
+	char labels[IOT_N_PACKET_PROBES][64], text[2 * 48 + 1];
+	const char *names[IOT_N_PACKET_PROBES], *hint;
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < IOT_N_PACKET_PROBES; i++) {
+		uint16_t id = (uint16_t)(IOT_FIRST_PACKET_PROBE + i);
+
+		if (!ctl_capture_probe_row(&packets->captures[0], id))
+			continue;
+		names[n] = ctl_capture_probe(&packets->captures[0], id, labels[n], 64);
+		n++;
+	}
+	hint = ctl_suggest(c->filter.probe, names, n);
+	return ctl_fail(CTL_ERROR, "no probe '%s' in these segments%s%s%s",
+			ctl_printable(c->filter.probe, text, sizeof(text)),
+			hint ? "; did you mean '" : "", hint ? hint : "", hint ? "'?" : "");
+}
+
+static int print_all(const struct ctl *c, const struct answer *answers, size_t n,
+		     enum iot_absence all, const struct iot_verdict *gaps)
+{
+	struct json_object *o, *rows;
+	char text[2 * sizeof(gaps->reasons[0]) + 1];
+
+	if (c->json) {
+		o = json_object_new_object();
+		rows = json_object_new_array();
+		json_object_object_add(o, "probe", ctl_json_text(c->filter.probe));
+		json_object_object_add(o, "answer", json_object_new_string(iot_absence_name(all)));
+		for (size_t i = 0; i < n; i++)
+			if (answers[i].asked)
+				json_object_array_add(rows, answer_json(&answers[i]));
+		json_object_object_add(o, "captures", rows);
+		json_object_object_add(o, "reasons", reasons_json(gaps));
+		return ctl_json_print(o);
+	}
+	for (size_t i = 0; i < n; i++)
+		if (answers[i].asked)
+			print_answer(&answers[i], c->filter.probe);
+	for (size_t i = 0; i < gaps->n_reasons; i++)
+		printf("  - %s\n", ctl_printable(gaps->reasons[i], text, sizeof(text)));
+	if (n > 1 || gaps->n_reasons)
+		printf("together: %s\n", iot_absence_name(all));
+	return CTL_OK;
+}
+
+int explain_probe(const struct ctl *c, struct iot_scan *scan, struct ctl_packets *packets)
+{
+	_cleanup_free_ struct answer *answers = calloc(packets->n, sizeof(*answers));
+	struct iot_verdict gaps = {0};
+	enum iot_absence all;
+	bool known = false;
+	int code;
+
+	if (!answers)
+		return ctl_fail(CTL_ERROR, "out of memory");
+	for (size_t i = 0; i < packets->n; i++) {
+		answers[i].c = &packets->captures[i];
+		answers[i].q.flow = &c->filter.flow;
+		answers[i].q.probe = ctl_capture_probe_id(answers[i].c, c->filter.probe);
+		known |= answers[i].q.probe != 0;
+		set_time(c, &answers[i]);
+	}
+	if (!known)
+		return no_such_probe(c, packets);
+	code = count_records(c, scan, packets, answers);
+	if (code != CTL_OK)
+		return code;
+	for (size_t i = 0; i < packets->n; i++) {
+		struct answer *x = &answers[i];
+
+		if (x->asked)
+			x->a = x->q.probe ? iot_doubts_absence_of_flow(x->c->doubts, &x->q, &x->why)
+					  : IOT_ABSENCE_NOT_OBSERVED;
+	}
+	check_gaps(c, answers, packets->n, &gaps);
+	all = together(answers, packets->n, &gaps);
+	code = print_all(c, answers, packets->n, all, &gaps);
+	if (code != CTL_OK)
+		return code;
+	switch (all) {
+	case IOT_ABSENCE_PROVED:
+		return CTL_OK;
+	case IOT_ABSENCE_PRESENT:
+		return CTL_PRESENT;
+	default:
+		return IOT_VERDICT_UNKNOWN;
+	}
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * packets.h - the packet captures of a scan: per capture its segments, what is in doubt, and the life of
+ * each packet.
+ *
+ * A verdict on a packet needs all of its records, whatever a person wants to see of them: so lives are
+ * gathered from whole segments, without filters, and in memory (about 150 bytes a packet).
+ */
+#pragma once
+
+#include "daemon/ctl/ctl-util.h"
+
+struct ctl_capture {
+	struct iot_segment **segments; /* sorted by seq; borrowed from the scan */
+	size_t n;
+	const struct iot_segment_info **infos;
+	const struct iot_footer **footers;
+	struct iot_footer *copies; /* with the ledgers */
+	struct iot_loss **ledgers;
+	struct iot_doubts *doubts;
+	/* by id; lives without a record are of the ledger's */
+	struct iot_packet_life *lives;
+	size_t n_lives;
+	size_t *slots; /* life + 1 */
+	size_t n_slots;
+	uint64_t n_records;
+	uint64_t n_unidentified; /* of them */
+	uint64_t first_ns;	 /* of its epochs, CLOCK_MONOTONIC */
+	uint64_t last_ns;
+};
+
+struct ctl_packets {
+	struct ctl_capture *captures;
+	size_t n;
+};
+
+/* ctl_scan_open without the filters. */
+int ctl_packets_scan(const struct ctl *c, int argc, char **argv,
+		     struct iot_scan **ret) IOT_MUST_CHECK;
+/* Reads everything. CTL_OK, or a code with the reason said: also if there is no packet segment at all. */
+int ctl_packets_open(struct iot_scan *scan, struct ctl_packets *ret) IOT_MUST_CHECK;
+/* Says that there is none; CTL_ERROR. */
+int ctl_packets_none(void);
+void ctl_packets_done(struct ctl_packets *p);
+
+struct ctl_capture *ctl_packets_find(const struct ctl_packets *p, const struct iot_segment *s);
+/* NULL: the capture has neither record nor loss of it. */
+struct iot_packet_life *ctl_capture_life(const struct ctl_capture *c, uint64_t id);
+/* Wall clock of a time of the capture. */
+uint64_t ctl_capture_realtime_ns(const struct ctl_capture *c, uint64_t monotonic_ns);
+/* And back. */
+uint64_t ctl_capture_monotonic_ns(const struct ctl_capture *c, uint64_t realtime_ns);
+/* Name of a probe by the last segment that has it. */
+const char *ctl_capture_probe(const struct ctl_capture *c, uint16_t probe, char *buf, size_t size);
+/* The row of the last segment that has it; NULL = none. */
+const struct iot_probe *ctl_capture_probe_row(const struct ctl_capture *c, uint16_t probe);
+/* By name; 0 = there is none. */
+uint16_t ctl_capture_probe_id(const struct ctl_capture *c, const char *name);
+/* Probes that only count: births are taken into the packet's entry. */
+bool ctl_probe_only_counts(uint16_t probe);

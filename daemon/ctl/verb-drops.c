@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * verb-drops.c - the packets that the kernel dropped: by reason and place, by interface, and by flow.
+ *
+ * A drop is an observation at kfree_skb. Those that were lost are counted where the ledger puts them, which
+ * knows no place; what is neither recorded nor filed is said below the tables. On kernels before 5.17
+ * there are no reasons. --json: {drops: [{reason, code, location, where, netns, ifindex, iface, proto, flow,
+ * n, bytes, lost}], not_selected, unattributed, missed (null: not known)}.
+ */
+#include <json-c/json.h>
+
+#include "daemon/ctl/packets.h"
+#include "format/books.h"
+#include "format/render.h"
+
+#define SHOWN_FLOWS 20U
+
+struct drop_key {
+	uint64_t where;
+	struct iot_flow flow;
+	uint32_t netns;
+	uint32_t ifindex;
+	int32_t code;
+	uint32_t host; /* numbers mean something within one capture */
+};
+
+struct drop_row {
+	struct drop_key key;
+	const struct iot_segment *s; /* the first, for names */
+	uint64_t n;
+	uint64_t bytes;
+	uint64_t lost;
+};
+
+struct drops {
+	struct drop_row *rows;
+	size_t n;
+	size_t *slots; /* row + 1 */
+	size_t n_slots;
+	struct iot_sum not_selected, unattributed, missed;
+};
+
+static void drops_done(struct drops *d)
+{
+	free(d->rows);
+	free(d->slots);
+}
+
+static uint64_t hash_key(const struct drop_key *k)
+{
+	const uint8_t *p = (const uint8_t *)k;
+	uint64_t h = 0xcbf29ce484222325ULL;
+
+	for (size_t i = 0; i < sizeof(*k); i++)
+		h = (h ^ p[i]) * 0x100000001b3ULL;
+	return h ^ h >> 29;
+}
+
+static size_t slot_of(const struct drops *d, const struct drop_key *k)
+{
+	size_t at = (size_t)hash_key(k) & (d->n_slots - 1);
+
+	while (d->slots[at] && memcmp(&d->rows[d->slots[at] - 1].key, k, sizeof(*k)) != 0)
+		at = (at + 1) & (d->n_slots - 1);
+	return at;
+}
+
+static int row_of(struct drops *d, const struct drop_key *k, struct drop_row **ret)
+{
+	size_t at;
+
+	if (d->n == d->n_slots / 2) {
+		size_t n_slots = d->n_slots ? d->n_slots * 2 : 256;
+		struct drop_row *rows = reallocarray(d->rows, n_slots / 2, sizeof(*rows));
+		size_t *slots;
+
+		if (!rows)
+			return -ENOMEM;
+		d->rows = rows;
+		slots = calloc(n_slots, sizeof(*slots));
+		if (!slots)
+			return -ENOMEM;
+		free(d->slots);
+		d->slots = slots;
+		d->n_slots = n_slots;
+		for (size_t i = 0; i < d->n; i++)
+			d->slots[slot_of(d, &d->rows[i].key)] = i + 1;
+	}
+	at = slot_of(d, k);
+	if (!d->slots[at]) {
+		d->rows[d->n] = (struct drop_row){.key = *k};
+		d->slots[at] = ++d->n;
+	}
+	*ret = &d->rows[d->slots[at] - 1];
+	return 0;
+}
+
+/* Padding would make equal keys differ. */
+static void make_key(struct drop_key *k, const struct iot_flow *flow, uint32_t netns,
+		     uint32_t ifindex, int32_t code, uint64_t where, size_t capture)
+{
+	memset(k, 0, sizeof(*k));
+	k->where = where;
+	memcpy(k->flow.src, flow->src, sizeof(flow->src));
+	memcpy(k->flow.dst, flow->dst, sizeof(flow->dst));
+	k->flow.sport = flow->sport;
+	k->flow.dport = flow->dport;
+	k->flow.protocol = flow->protocol;
+	k->flow.family = flow->family;
+	k->flow.ip_proto = flow->ip_proto;
+	k->netns = netns;
+	k->ifindex = ifindex;
+	k->code = code;
+	k->host = (uint32_t)capture;
+}
+
+static int add_records(struct drops *d, struct iot_scan *scan, struct iot_error *err)
+{
+	const struct iot_segment *last = NULL;
+	size_t capture = 0;
+	struct iot_segment *s;
+	struct iot_packet p;
+	int r;
+
+	while ((r = iot_scan_next_packet(scan, &p, &s, err)) == 0) {
+		struct drop_row *row;
+		struct drop_key k;
+
+		if (p.probe != IOT_PROBE_KFREE_SKB)
+			continue;
+		if (s != last) {
+			for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+				const struct iot_segment *t = iot_scan_segment(scan, i);
+
+				if (memcmp(iot_segment_info(t)->capture_id,
+					   iot_segment_info(s)->capture_id, 16) != 0)
+					continue;
+				capture = i;
+				break;
+			}
+			last = s;
+		}
+		make_key(&k, &p.flow, p.netns, p.ifindex, p.code, p.where, capture);
+		r = row_of(d, &k, &row);
+		if (r < 0)
+			return r;
+		row->n++;
+		row->bytes += p.len;
+		row->s = row->s ? row->s : s;
+	}
+	return r < 0 ? r : 0;
+}
+
+static int add_losses(struct drops *d, struct iot_scan *scan, const struct iot_filter *f,
+		      struct iot_error *err)
+{
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		struct iot_segment *s = iot_scan_segment(scan, i);
+		const struct iot_footer *footer = iot_segment_footer(s);
+		_cleanup_free_ struct iot_loss *losses = NULL;
+		size_t n = 0, capture = i;
+		int r;
+
+		if (iot_segment_info(s)->stream != IOT_STREAM_PACKET)
+			continue;
+		while (capture > 0 &&
+		       memcmp(iot_segment_info(iot_scan_segment(scan, capture - 1))->capture_id,
+			      iot_segment_info(s)->capture_id, 16) == 0)
+			capture--;
+		for (size_t k = 0; footer && k < footer->n_books; k++) {
+			if (footer->books[k].probe != IOT_PROBE_KFREE_SKB)
+				continue;
+			iot_sum_add(&d->not_selected, footer->books[k].not_selected);
+			iot_sum_add(&d->unattributed, footer->books[k].unattributed);
+			iot_sum_add(&d->missed, footer->books[k].missed);
+		}
+		if (!footer) {
+			iot_sum_add(&d->missed, IOT_COUNT_UNKNOWN);
+			continue;
+		}
+		r = iot_segment_load_ledger(s, &losses, &n, err);
+		if (r == -EBADMSG) {
+			/* The verdict says it. */
+			if (err)
+				err->text[0] = '\0';
+			continue;
+		}
+		if (r < 0)
+			return r;
+		for (size_t k = 0; k < n; k++) {
+			struct drop_row *row;
+			struct drop_key key;
+
+			if (losses[k].probe != IOT_PROBE_KFREE_SKB ||
+			    !iot_filter_match_loss(f, s, &losses[k]))
+				continue;
+			make_key(&key, &losses[k].flow, losses[k].netns, losses[k].ifindex,
+				 losses[k].code, 0, capture);
+			r = row_of(d, &key, &row);
+			if (r < 0)
+				return r;
+			row->lost = iot_add_sat(row->lost, losses[k].n);
+			row->s = row->s ? row->s : s;
+		}
+	}
+	return 0;
+}
+
+/* ---- names ---- */
+
+static const char *reason_of(const struct drop_row *row, char *buf, size_t size)
+{
+	const char *name = ctl_drop_reason(row->s, row->key.code);
+
+	if (name)
+		return ctl_printable(name, buf, size);
+	snprintf(buf, size, "%d", row->key.code);
+	return buf;
+}
+
+static const char *location_of(const struct drop_row *row, char *buf, size_t size)
+{
+	const struct iot_footer *f = iot_segment_footer(row->s);
+	const char *name = f ? iot_names_find(&f->symbols, row->key.where) : NULL;
+
+	if (name)
+		return ctl_printable(name, buf, size);
+	if (row->key.where)
+		snprintf(buf, size, "0x%llx", (unsigned long long)row->key.where);
+	else
+		snprintf(buf, size, "-");
+	return buf;
+}
+
+static const char *iface_of(const struct drop_row *row, char *buf, size_t size)
+{
+	const char *name = iot_iface_name(row->s, row->key.netns, row->key.ifindex);
+
+	if (name)
+		return ctl_printable(name, buf, size);
+	if (row->key.ifindex)
+		snprintf(buf, size, "if%u", row->key.ifindex);
+	else
+		snprintf(buf, size, "-");
+	return buf;
+}
+
+/* ---- text ---- */
+
+static int by_place(const void *a, const void *b)
+{
+	const struct drop_row *x = a, *y = b;
+
+	if (x->key.host != y->key.host)
+		return x->key.host < y->key.host ? -1 : 1;
+	if (x->key.code != y->key.code)
+		return x->key.code < y->key.code ? -1 : 1;
+	if (x->key.where != y->key.where)
+		return iot_cmp_u64(x->key.where, y->key.where);
+	if (x->key.netns != y->key.netns)
+		return x->key.netns < y->key.netns ? -1 : 1;
+	return (x->key.ifindex > y->key.ifindex) - (x->key.ifindex < y->key.ifindex);
+}
+
+static int by_flow(const void *a, const void *b)
+{
+	const struct drop_row *x = a, *y = b;
+
+	return memcmp(&x->key.flow, &y->key.flow, sizeof(x->key.flow));
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const struct drop_row *x = a, *y = b;
+	int c = iot_cmp_u64(y->n + y->lost, x->n + x->lost);
+
+	return c ? c : by_place(a, b);
+}
+
+/* Sums up rows that cmp takes for equal, largest first. Returns their number; free *ret. */
+static int group(const struct drops *d, int (*cmp)(const void *, const void *),
+		 struct drop_row **ret, size_t *ret_n)
+{
+	struct drop_row *rows = calloc(d->n + 1, sizeof(*rows));
+	size_t n = 0;
+
+	if (!rows)
+		return -ENOMEM;
+	if (d->n)
+		memcpy(rows, d->rows, d->n * sizeof(*rows));
+	if (d->n > 1)
+		qsort(rows, d->n, sizeof(*rows), cmp);
+	for (size_t i = 0; i < d->n; i++) {
+		if (n > 0 && cmp(&rows[n - 1], &rows[i]) == 0) {
+			rows[n - 1].n += rows[i].n;
+			rows[n - 1].bytes += rows[i].bytes;
+			rows[n - 1].lost = iot_add_sat(rows[n - 1].lost, rows[i].lost);
+		} else {
+			rows[n++] = rows[i];
+		}
+	}
+	if (n > 1)
+		qsort(rows, n, sizeof(*rows), by_number);
+	*ret = rows;
+	*ret_n = n;
+	return 0;
+}
+
+static void count_cells(struct ctl_table *t, const struct drop_row *row)
+{
+	char buf[CTL_HUMAN_MAX];
+
+	ctl_table_cell(t, "%s", ctl_human_count(row->n, buf));
+	ctl_table_cell(t, "%s", ctl_human_count(row->lost, buf));
+	ctl_table_cell(t, "%s", ctl_human_size(row->bytes, buf));
+}
+
+static int print_places(const struct ctl *c, const struct drops *d)
+{
+	static const char *const columns[] = {">DROPS",	  ">LOST",     ">BYTES",  "REASON",
+					      "LOCATION", "INTERFACE", "~>NETNS", NULL};
+	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns);
+	_cleanup_free_ struct drop_row *rows = NULL;
+	char buf[256];
+	size_t n;
+
+	if (!t || group(d, by_place, &rows, &n) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		count_cells(t, &rows[i]);
+		ctl_table_cell(t, "%s", reason_of(&rows[i], buf, sizeof(buf)));
+		ctl_table_cell(t, "%s", location_of(&rows[i], buf, sizeof(buf)));
+		ctl_table_cell(t, "%s", iface_of(&rows[i], buf, sizeof(buf)));
+		if (rows[i].key.netns)
+			ctl_table_cell(t, "%u", rows[i].key.netns);
+		else
+			ctl_table_cell(t, "-");
+	}
+	return ctl_table_print(t, stdout, ctl_color_enabled(c));
+}
+
+static int print_flows(const struct ctl *c, const struct drops *d)
+{
+	static const char *const columns[] = {">DROPS", ">LOST", ">BYTES", "FLOW", NULL};
+	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns);
+	_cleanup_free_ struct drop_row *rows = NULL;
+	char buf[256];
+	size_t n;
+	int r;
+
+	if (!t || group(d, by_flow, &rows, &n) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < n && i < SHOWN_FLOWS; i++) {
+		count_cells(t, &rows[i]);
+		*iot_put_flow(buf, &rows[i].key.flow, 0) = '\0';
+		ctl_table_cell(t, "%s", buf);
+	}
+	printf("\n");
+	r = ctl_table_print(t, stdout, ctl_color_enabled(c));
+	if (n > SHOWN_FLOWS)
+		printf("and %zu more flows; --json has all\n", n - SHOWN_FLOWS);
+	return r;
+}
+
+static void print_rest(const struct drops *d)
+{
+	char buf[CTL_HUMAN_MAX];
+
+	if (d->not_selected.n)
+		printf("\n%s more drops of packets outside the selection were counted and not "
+		       "recorded\n",
+		       ctl_human_count(d->not_selected.n, buf));
+	if (d->unattributed.n)
+		printf("\n%s more drops were lost without an owner\n",
+		       ctl_human_count(d->unattributed.n, buf));
+	if (d->missed.n || d->missed.unknown)
+		printf("\n%s%s drops were missed by the probe\n",
+		       d->missed.unknown ? "At least " : "", ctl_human_count(d->missed.n, buf));
+}
+
+/* ---- JSON ---- */
+
+static struct json_object *sum_json(const struct iot_sum *s)
+{
+	return s->unknown ? NULL : ctl_json_u64(s->n);
+}
+
+static int print_json(const struct drops *d)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	char buf[256];
+
+	for (size_t i = 0; i < d->n; i++) {
+		const struct drop_row *row = &d->rows[i];
+		struct json_object *j = json_object_new_object();
+		const char *name = ctl_drop_reason(row->s, row->key.code);
+		const char *proto = row->key.flow.family ? iot_ip_proto_name(row->key.flow.ip_proto)
+							 : NULL;
+
+		json_object_object_add(j, "reason", name ? ctl_json_text(name) : NULL);
+		json_object_object_add(j, "code", json_object_new_int(row->key.code));
+		location_of(row, buf, sizeof(buf));
+		json_object_object_add(j, "location",
+				       strcmp(buf, "-") == 0 ? NULL : ctl_json_text(buf));
+		json_object_object_add(j, "where", ctl_json_id(row->key.where));
+		json_object_object_add(j, "netns",
+				       row->key.netns ? ctl_json_u64(row->key.netns) : NULL);
+		json_object_object_add(j, "ifindex",
+				       row->key.ifindex ? ctl_json_u64(row->key.ifindex) : NULL);
+		json_object_object_add(
+			j, "iface",
+			ctl_json_text(iot_iface_name(row->s, row->key.netns, row->key.ifindex)));
+		json_object_object_add(j, "proto", ctl_json_text(proto));
+		*iot_put_flow(buf, &row->key.flow, 0) = '\0';
+		json_object_object_add(j, "flow",
+				       strcmp(buf, "-") == 0 ? NULL : ctl_json_text(buf));
+		json_object_object_add(j, "n", ctl_json_u64(row->n));
+		json_object_object_add(j, "bytes", ctl_json_u64(row->bytes));
+		json_object_object_add(j, "lost", ctl_json_u64(row->lost));
+		json_object_array_add(list, j);
+	}
+	json_object_object_add(o, "drops", list);
+	json_object_object_add(o, "not_selected", sum_json(&d->not_selected));
+	json_object_object_add(o, "unattributed", sum_json(&d->unattributed));
+	json_object_object_add(o, "missed", sum_json(&d->missed));
+	return ctl_json_print(o);
+}
+
+int verb_drops(struct ctl *c, int argc, char **argv)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	_cleanup_(drops_done) struct drops d = {0};
+	struct iot_error err = {0};
+	struct iot_verdict v;
+	int r, code;
+
+	code = ctl_scan_open(c, argc, argv, &scan);
+	if (code != CTL_OK)
+		return code;
+	if (!iot_scan_n_stream(scan, IOT_STREAM_PACKET))
+		return ctl_packets_none();
+	r = add_records(&d, scan, &err);
+	if (r == 0)
+		r = add_losses(&d, scan, &c->filter, &err);
+	if (r < 0)
+		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	code = CTL_OK;
+	if (c->json) {
+		code = print_json(&d);
+	} else {
+		ctl_pager_open(c);
+		if (d.n == 0)
+			printf("no drops\n");
+		else if (print_places(c, &d) < 0 || print_flows(c, &d) < 0)
+			code = ctl_fail(CTL_ERROR, "out of memory");
+		print_rest(&d);
+		ctl_pager_close();
+	}
+	if (code != CTL_OK)
+		return code;
+	r = ctl_scan_verdict(scan, false, &v, &err);
+	if (r < 0)
+		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	if (v.code != IOT_VERDICT_COMPLETE)
+		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
+				  "iotracectl: ", CTL_PRINT_PLAIN);
+	return ctl_damage_code(v.code);
+}

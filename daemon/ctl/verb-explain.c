@@ -1,0 +1,492 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * verb-explain.c - one packet, or all packets of a flow: the way each took, whether anything of it is
+ * missing, and what its absence at a probe means.
+ *
+ * A packet is shown with its clones, over all segments of its life. --json: {packets: [{packet, capture,
+ * verdict, lost, truncated_start, truncated_end, reasons[], parent, hops: [as of cat --json],
+ * not_seen: [{probe, absence, reasons[]}] (of explain ID)}]}. A question about a probe is answered in
+ * explain-probe.c.
+ */
+#include <json-c/json.h>
+
+#include "daemon/ctl/explain.h"
+#include "format/render.h"
+
+struct hop {
+	struct iot_packet p;
+	struct iot_segment *s;
+};
+
+struct explain {
+	const struct ctl *c;
+	struct ctl_packets packets;
+	bool **marked; /* per capture, per life */
+	uint64_t n_marked;
+	struct hop *hops; /* of the marked, by capture, packet, time */
+	size_t n_hops;
+	size_t room;
+	bool absences; /* say what its absence elsewhere means */
+	uint64_t verdicts[IOT_N_PVERDICTS];
+	struct json_object *rows; /* NULL: text */
+};
+
+static void explain_done(struct explain *x)
+{
+	for (size_t i = 0; x->marked && i < x->packets.n; i++)
+		free(x->marked[i]);
+	free(x->marked);
+	free(x->hops);
+	json_object_put(x->rows);
+	ctl_packets_done(&x->packets);
+}
+
+/* ---- which packets ---- */
+
+static void mark(struct explain *x, const struct ctl_capture *c, const struct iot_packet_life *l)
+{
+	bool *m = &x->marked[c - x->packets.captures][l - c->lives];
+
+	x->n_marked += !*m;
+	*m = true;
+}
+
+/* The packet and all that was cloned from it. */
+static void mark_id(struct explain *x, uint64_t id)
+{
+	for (size_t k = 0; k < x->packets.n; k++) {
+		const struct ctl_capture *c = &x->packets.captures[k];
+		const struct iot_packet_life *l = ctl_capture_life(c, id);
+
+		if (!l)
+			continue;
+		mark(x, c, l);
+		for (size_t i = 0; i < c->n_lives; i++) {
+			const struct iot_packet_life *up = &c->lives[i];
+
+			/* Damaged parents may form a circle. */
+			for (unsigned int depth = 0; up && depth < 64; depth++) {
+				if (!(up->flags & IOT_PACKET_CLONE) || !up->parent)
+					break;
+				if (up->parent == id) {
+					mark(x, c, &c->lives[i]);
+					break;
+				}
+				up = ctl_capture_life(c, up->parent);
+			}
+		}
+	}
+}
+
+static bool in_time(const struct iot_filter *f, uint64_t first_ns, uint64_t last_ns)
+{
+	return (!f->since_ns || last_ns >= f->since_ns) &&
+	       (!f->until_ns || first_ns <= f->until_ns);
+}
+
+static int mark_flow(struct explain *x, struct iot_scan *scan)
+{
+	const struct iot_filter *f = &x->c->filter;
+	struct iot_error err = {0};
+	struct iot_segment *s;
+	struct iot_packet p;
+	int r;
+
+	while ((r = iot_scan_next_packet(scan, &p, &s, &err)) == 0) {
+		const struct ctl_capture *c = ctl_packets_find(&x->packets, s);
+		uint64_t ns = iot_segment_realtime_ns(s, p.ts_ns);
+
+		if (p.id && c && in_time(f, ns, ns) &&
+		    iot_flow_matches(&f->flow, &p.flow, p.flags) == IOT_MATCH_YES)
+			mark(x, c, ctl_capture_life(c, p.id));
+	}
+	if (r < 0)
+		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	for (size_t k = 0; k < x->packets.n; k++) {
+		const struct ctl_capture *c = &x->packets.captures[k];
+
+		for (size_t i = 0; i < c->n; i++)
+			for (size_t j = 0; c->footers[i] && j < c->footers[i]->n_losses; j++) {
+				const struct iot_loss *loss = &c->footers[i]->losses[j];
+
+				if (loss->id && loss->n &&
+				    in_time(f, ctl_capture_realtime_ns(c, loss->first_ns),
+					    ctl_capture_realtime_ns(c, loss->last_ns)) &&
+				    iot_flow_matches(&f->flow, &loss->flow, loss->flags) ==
+					    IOT_MATCH_YES)
+					mark(x, c, ctl_capture_life(c, loss->id));
+			}
+	}
+	return CTL_OK;
+}
+
+/* ---- their records ---- */
+
+static int add_hop(struct explain *x, const struct iot_packet *p, struct iot_segment *s)
+{
+	if (x->n_hops == x->room) {
+		size_t room = x->room ? x->room * 2 : 256;
+		struct hop *hops = reallocarray(x->hops, room, sizeof(*hops));
+
+		if (!hops)
+			return -ENOMEM;
+		x->hops = hops;
+		x->room = room;
+	}
+	x->hops[x->n_hops++] = (struct hop){*p, s};
+	return 0;
+}
+
+static int cmp_hop(const void *a, const void *b, void *userdata)
+{
+	const struct ctl_packets *packets = userdata;
+	const struct hop *x = a, *y = b;
+	const struct ctl_capture *c = ctl_packets_find(packets, x->s);
+	const struct ctl_capture *d = ctl_packets_find(packets, y->s);
+
+	if (c != d)
+		return c < d ? -1 : 1;
+	if (x->p.id != y->p.id)
+		return iot_cmp_u64(x->p.id, y->p.id);
+	/* Their own numbers are the order, times of two CPUs may not be; what has none is by time. */
+	if (x->p.hop && y->p.hop && x->p.hop != y->p.hop)
+		return iot_cmp_u64(x->p.hop, y->p.hop);
+	return iot_cmp_u64(x->p.ts_ns, y->p.ts_ns);
+}
+
+static int collect(struct explain *x, int argc, char **argv)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	struct iot_error err = {0};
+	struct iot_segment *s;
+	struct iot_packet p;
+	int r;
+
+	r = ctl_packets_scan(x->c, argc, argv, &scan);
+	if (r != CTL_OK)
+		return r;
+	while ((r = iot_scan_next_packet(scan, &p, &s, &err)) == 0) {
+		const struct ctl_capture *c = ctl_packets_find(&x->packets, s);
+		const struct iot_packet_life *l = c ? ctl_capture_life(c, p.id) : NULL;
+
+		if (!l || !x->marked[c - x->packets.captures][l - c->lives])
+			continue;
+		/* The segments of x stay open; those of this scan do not. */
+		for (size_t i = 0; i < c->n; i++)
+			if (c->infos[i]->seq == iot_segment_info(s)->seq)
+				s = c->segments[i];
+		r = add_hop(x, &p, s);
+		if (r < 0)
+			break;
+	}
+	if (r < 0)
+		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	if (x->n_hops > 1)
+		qsort_r(x->hops, x->n_hops, sizeof(*x->hops), cmp_hop, &x->packets);
+	return CTL_OK;
+}
+
+static const struct hop *hops_of(const struct explain *x, const struct ctl_capture *c, uint64_t id,
+				 size_t *ret_n)
+{
+	size_t lo = 0, hi = x->n_hops;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		const struct ctl_capture *d = ctl_packets_find(&x->packets, x->hops[mid].s);
+
+		if (d < c || (d == c && x->hops[mid].p.id < id))
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*ret_n = 0;
+	while (lo + *ret_n < x->n_hops && x->hops[lo + *ret_n].p.id == id &&
+	       ctl_packets_find(&x->packets, x->hops[lo + *ret_n].s) == c)
+		++*ret_n;
+	return x->hops + lo;
+}
+
+/* ---- as text ---- */
+
+static void print_reasons(const struct iot_verdict *why, const char *prefix)
+{
+	char text[2 * sizeof(why->reasons[0]) + 1];
+
+	for (size_t i = 0; i < why->n_reasons; i++)
+		printf("%s- %s\n", prefix, ctl_printable(why->reasons[i], text, sizeof(text)));
+	if (why->n_reasons_dropped)
+		printf("%s- and %zu more reasons\n", prefix, why->n_reasons_dropped);
+}
+
+static enum ctl_style verdict_style(enum iot_packet_verdict v)
+{
+	return v >= IOT_PVERDICT_LOST ? CTL_STYLE_WARN : CTL_STYLE_GOOD;
+}
+
+/* In words: how much of its life the record can have seen. */
+static const char *extent(const struct iot_packet_ruling *r)
+{
+	if (r->verdict == IOT_PVERDICT_NOT_SELECTED)
+		return ", only its always-on events";
+	if (r->truncated_start && r->truncated_end)
+		return ", neither beginning nor end observed";
+	if (r->truncated_start)
+		return ", beginning not observed";
+	return r->truncated_end ? ", end not observed" : "";
+}
+
+static void print_absences(const struct ctl_capture *c, const struct iot_packet_life *l)
+{
+	char name[64], text[2 * 64 + 1];
+
+	printf("  not seen at:\n");
+	for (unsigned int i = 0; i < IOT_N_PACKET_PROBES; i++) {
+		uint16_t id = (uint16_t)(IOT_FIRST_PACKET_PROBE + i);
+		struct iot_verdict why;
+		enum iot_absence a;
+
+		if (!ctl_capture_probe_row(c, id) || ctl_probe_only_counts(id))
+			continue;
+		a = iot_doubts_absence(c->doubts, l, id, &why);
+		/* Lost there is said above. */
+		if (a == IOT_ABSENCE_PRESENT)
+			continue;
+		ctl_capture_probe(c, id, name, sizeof(name));
+		printf("    %-24s %s%s\n", ctl_printable(name, text, sizeof(text)),
+		       a == IOT_ABSENCE_PROVED	       ? "it was not there (proved)"
+		       : a == IOT_ABSENCE_NOT_OBSERVED ? "nothing looked there"
+						       : "unknown",
+		       a == IOT_ABSENCE_PROVED && (l->flags & IOT_PACKET_MERGED)
+			       ? ", none of the packets with this id"
+			       : "");
+		print_reasons(&why, "      ");
+	}
+}
+
+static void print_packet(const struct explain *x, struct ctl_capture *c,
+			 const struct iot_packet_life *l, const struct iot_packet_ruling *r,
+			 const struct iot_verdict *why)
+{
+	bool color = ctl_color_enabled(x->c);
+	struct iot_render_packet render = {0};
+	struct ctl_packet_naming naming = {.render = &render};
+	const struct hop *hops;
+	char line[IOT_RENDER_MAX];
+	size_t n;
+
+	printf("Packet %llu: %s%s%s%s\n", (unsigned long long)l->id,
+	       ctl_style_on(color, verdict_style(r->verdict)), iot_packet_verdict_name(r->verdict),
+	       ctl_style_off(color), extent(r));
+	if (r->merged)
+		printf("  more than one packet may stand behind this id: an absence holds for all "
+		       "of "
+		       "them\n");
+	print_reasons(why, "  ");
+	if (l->parent)
+		printf("  %s packet %llu\n",
+		       l->flags & IOT_PACKET_MERGED_INTO ? "merged into" : "born from",
+		       (unsigned long long)l->parent);
+	hops = hops_of(x, c, l->id, &n);
+	for (size_t i = 0; i < n; i++) {
+		size_t len;
+
+		ctl_packet_naming_set(&naming, hops[i].s, &hops[i].p);
+		len = iot_render_packet_text(line, &hops[i].p, &render);
+		printf("  ");
+		fwrite(line, 1, len, stdout);
+	}
+	if (x->absences)
+		print_absences(c, l);
+}
+
+/* ---- as JSON ---- */
+
+static struct json_object *reasons_json(const struct iot_verdict *why)
+{
+	struct json_object *a = json_object_new_array();
+
+	for (size_t i = 0; i < why->n_reasons; i++)
+		json_object_array_add(a, ctl_json_text(why->reasons[i]));
+	return a;
+}
+
+static struct json_object *absences_json(struct ctl_capture *c, const struct iot_packet_life *l)
+{
+	struct json_object *rows = json_object_new_array();
+	char name[64];
+
+	for (unsigned int i = 0; i < IOT_N_PACKET_PROBES; i++) {
+		uint16_t id = (uint16_t)(IOT_FIRST_PACKET_PROBE + i);
+		struct json_object *o;
+		struct iot_verdict why;
+		enum iot_absence a;
+
+		if (!ctl_capture_probe_row(c, id) || ctl_probe_only_counts(id))
+			continue;
+		a = iot_doubts_absence(c->doubts, l, id, &why);
+		if (a == IOT_ABSENCE_PRESENT)
+			continue;
+		o = json_object_new_object();
+		ctl_capture_probe(c, id, name, sizeof(name));
+		json_object_object_add(o, "probe", ctl_json_text(name));
+		json_object_object_add(o, "absence", json_object_new_string(iot_absence_name(a)));
+		json_object_object_add(o, "reasons", reasons_json(&why));
+		json_object_array_add(rows, o);
+	}
+	return rows;
+}
+
+static void add_packet_json(struct explain *x, struct ctl_capture *c,
+			    const struct iot_packet_life *l, const struct iot_packet_ruling *r,
+			    const struct iot_verdict *why)
+{
+	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
+	struct iot_render_packet render = {0};
+	struct ctl_packet_naming naming = {.render = &render};
+	char line[IOT_RENDER_MAX + 1], hex[CTL_HUMAN_MAX];
+	const struct hop *hops;
+	size_t n;
+
+	json_object_object_add(o, "packet", ctl_json_id(l->id));
+	json_object_object_add(o, "capture",
+			       json_object_new_string(ctl_hex_id(c->infos[0]->capture_id, hex)));
+	json_object_object_add(o, "verdict",
+			       json_object_new_string(iot_packet_verdict_name(r->verdict)));
+	json_object_object_add(o, "lost", ctl_json_u64(r->n_lost));
+	json_object_object_add(o, "doubtful", json_object_new_boolean(r->doubtful));
+	json_object_object_add(o, "merged", json_object_new_boolean(r->merged));
+	json_object_object_add(o, "truncated_start", json_object_new_boolean(r->truncated_start));
+	json_object_object_add(o, "truncated_end", json_object_new_boolean(r->truncated_end));
+	json_object_object_add(o, "reasons", reasons_json(why));
+	json_object_object_add(o, "parent", ctl_json_id(l->parent));
+	hops = hops_of(x, c, l->id, &n);
+	for (size_t i = 0; i < n; i++) {
+		ctl_packet_naming_set(&naming, hops[i].s, &hops[i].p);
+		line[iot_render_packet_json(line, &hops[i].p, &render)] = '\0';
+		json_object_array_add(list, json_tokener_parse(line));
+	}
+	json_object_object_add(o, "hops", list);
+	if (x->absences)
+		json_object_object_add(o, "not_seen", absences_json(c, l));
+	json_object_array_add(x->rows, o);
+}
+
+/* ---- the verb ---- */
+
+static void show(struct explain *x)
+{
+	for (size_t k = 0; k < x->packets.n; k++) {
+		struct ctl_capture *c = &x->packets.captures[k];
+
+		for (size_t i = 0; i < c->n_lives; i++) {
+			struct iot_packet_ruling r;
+			struct iot_verdict why;
+
+			if (!x->marked[k][i])
+				continue;
+			iot_doubts_judge(c->doubts, &c->lives[i], &r, &why);
+			x->verdicts[r.verdict]++;
+			if (x->rows)
+				add_packet_json(x, c, &c->lives[i], &r, &why);
+			else
+				print_packet(x, c, &c->lives[i], &r, &why);
+		}
+	}
+}
+
+static int explain_code(const struct explain *x)
+{
+	if (x->n_marked == 0 || x->verdicts[IOT_PVERDICT_UNKNOWN])
+		return IOT_VERDICT_UNKNOWN;
+	return x->verdicts[IOT_PVERDICT_LOST] || x->verdicts[IOT_PVERDICT_LOST_ENTIRELY]
+		       ? IOT_VERDICT_LOST
+		       : CTL_OK;
+}
+
+static void print_totals(const struct explain *x)
+{
+	const char *sep = "";
+
+	printf("%llu packets: ", (unsigned long long)x->n_marked);
+	for (unsigned int i = 0; i < IOT_N_PVERDICTS; i++) {
+		if (!x->verdicts[i])
+			continue;
+		printf("%s%llu %s", sep, (unsigned long long)x->verdicts[i],
+		       iot_packet_verdict_name((enum iot_packet_verdict)i));
+		sep = ", ";
+	}
+	printf("\n");
+}
+
+static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id, int argc,
+			   char **argv)
+{
+	struct json_object *o;
+	int code = CTL_OK;
+
+	x->marked = calloc(x->packets.n + 1, sizeof(bool *));
+	if (!x->marked)
+		return ctl_fail(CTL_ERROR, "out of memory");
+	for (size_t i = 0; i < x->packets.n; i++) {
+		x->marked[i] = calloc(x->packets.captures[i].n_lives + 1, sizeof(bool));
+		if (!x->marked[i])
+			return ctl_fail(CTL_ERROR, "out of memory");
+	}
+	x->absences = id != 0;
+	if (id)
+		mark_id(x, id);
+	else
+		code = mark_flow(x, scan);
+	if (code == CTL_OK && x->n_marked > 0)
+		code = collect(x, argc, argv);
+	if (code != CTL_OK)
+		return code;
+	if (x->c->json)
+		x->rows = json_object_new_array();
+	else
+		ctl_pager_open(x->c);
+	show(x);
+	if (x->rows) {
+		o = json_object_new_object();
+		json_object_object_add(o, "packets", json_object_get(x->rows));
+		code = ctl_json_print(o);
+	} else if (x->n_marked > 1) {
+		print_totals(x);
+	}
+	ctl_pager_close();
+	if (x->n_marked == 0)
+		(void)ctl_fail(CTL_OK,
+			       id ? "neither the record nor the ledger has this packet"
+				  : "no packet of this flow; --probe asks what that proves");
+	return code != CTL_OK ? code : explain_code(x);
+}
+
+int verb_explain(struct ctl *c, int argc, char **argv)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	_cleanup_(explain_done) struct explain x = {.c = c};
+	uint64_t id = 0;
+	int code;
+
+	if (!c->filter.flow.set && !c->filter.probe[0]) {
+		if (argc < 2 || iot_parse_u64(argv[1], &id) < 0 || !id)
+			return ctl_fail(CTL_USAGE,
+					"explain needs a packet's id, --flow or --probe");
+		if (c->filter.since_ns || c->filter.until_ns)
+			return ctl_fail(
+				CTL_USAGE,
+				"--since and --until go with --flow or --probe: a packet is "
+				"explained whole");
+		argc--;
+		argv++;
+	}
+	code = ctl_packets_scan(c, argc, argv, &scan);
+	if (code == CTL_OK)
+		code = ctl_packets_open(scan, &x.packets);
+	if (code != CTL_OK)
+		return code;
+	if (c->filter.probe[0])
+		return explain_probe(c, scan, &x.packets);
+	return explain_packets(&x, scan, id, argc, argv);
+}

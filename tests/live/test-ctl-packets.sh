@@ -1,0 +1,175 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# timeout: 300
+#
+# iotracectl on segments of the packet stream with known contents (tests/tools/make-packets.c): what is said
+# of a packet, of a flow at a probe, and of the whole, when one thing is missing. Each capture has 195 packets:
+# 50 UDP packets a segment of five observations, ten TCP packets under merged ids, five that were dropped.
+# No root, no daemon.
+
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=tests/lib/tap.sh
+. "$here/../lib/tap.sh"
+
+B=${B:-build}
+case $B in /*) ;; *) B=$here/../../$B ;; esac
+ctl=${IOTRACECTL:-$B/iotracectl}
+make=$B/tests/tools/make-packets
+man=$here/../../packaging/man/iotracectl.1
+[ -x "$ctl" ] || bail ctl-packets "no $ctl"
+[ -x "$make" ] || bail ctl-packets "no $make: run make tests-bin"
+command -v jq >/dev/null || { skip ctl-packets "needs jq"; tap_end; }
+
+export LC_ALL=C.UTF-8 TZ=UTC
+dir=$(mktemp -d /tmp/iotraced-ctl-packets.XXXXXX) || bail ctl-packets "no temporary directory"
+trap 'rm -rf "$dir"' EXIT
+trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
+cd "$dir" || bail ctl-packets "no temporary directory"
+
+for kind in clean lost unattributed missed clones unidentified no-ledger absent-counter missing-neighbour torn sampled; do
+	mkdir "$kind"
+	"$make" "$kind" "$kind" || bail ctl-packets "cannot make $kind"
+done
+
+# verdicts DIR	"complete=165 merged=30": of all packets, those that are not 0
+verdicts() {
+	"$ctl" --json replay "$1" 2>/dev/null |
+		jq -r '.captures[0].verdicts | to_entries | map(select(.value > 0) | "\(.key)=\(.value)") | join(" ")'
+}
+
+# one DIR ID	"VERDICT EXIT": of one packet
+one() {
+	local out
+	out=$("$ctl" --json explain "$2" "$1" 2>/dev/null)
+	echo "$(jq -r --arg id "$2" '.packets[] | select(.packet == $id) | .verdict' <<<"$out") $?"
+}
+
+# ask DIR PROBE [OPTION...]	"ANSWER EXIT": is a flow absent at a probe?
+ask() {
+	local dir=$1 probe=$2 out code
+	shift 2
+	out=$("$ctl" --json explain --probe "$probe" "$@" "$dir" 2>/dev/null)
+	code=$?
+	echo "$(jq -r .answer <<<"$out") $code"
+}
+
+# ---- the record ---------------------------------------------------------------------------------------
+
+"$ctl" cat --json clean >cat.jsonl 2>cat.err
+assert_eq "cat: exit code" 0 $?
+assert_eq "cat: silent on stderr when complete" "" "$(cat cat.err)"
+assert_eq "cat: every observation" 930 "$(jq -c . cat.jsonl | wc -l)"
+assert_eq "cat: in order of time" 930 "$(jq -r .ts_ns cat.jsonl | sort -nc && wc -l <cat.jsonl)"
+assert_eq "cat: the fields of iotracectl(1)" \
+	"$(sed -n '/^\.Sh FIELDS OF AN OBSERVATION$/,/^\.El$/p' "$man" | sed -n 's/^\.It Li //p' | tr -s ' ,' '\n')" \
+	"$(head -n 1 cat.jsonl | jq -r 'keys_unsorted[]')"
+assert_eq "cat: names" "net_dev_queue veth0 udp 10.0.0.1 10.0.0.2 4000 53 sender" \
+	"$(head -n 1 cat.jsonl | jq -r '[.probe, .iface, .proto, .src, .dst, .sport, .dport, .comm] | map(tostring) | join(" ")')"
+assert_eq "cat: drops" "NETFILTER_DROP nf_hook_slow+0x9a end" \
+	"$(jq -r 'select(.packet == "1500" and .hop == 4) | "\(.reason) \(.location) \(.flags[-1])"' cat.jsonl)"
+assert_eq "cat: text" 930 "$("$ctl" --no-pager cat clean | wc -l)"
+assert_eq "cat: --probe" 15 "$("$ctl" cat --json --probe kfree_skb clean | wc -l)"
+assert_eq "cat: --flow" 120 "$("$ctl" cat --json --flow tcp clean | wc -l)"
+assert_eq "cat: --flow, backwards" 0 "$("$ctl" cat --json --flow '10.0.0.2 > 10.0.0.1' clean | wc -l)"
+assert_eq "cat: --flow, both ways" 930 "$("$ctl" cat --json --flow '10.0.0.2 <> 10.0.0.1' clean | wc -l)"
+assert_eq "cat: --id" 5 "$("$ctl" cat --json --id 2003 clean | wc -l)"
+assert_eq "cat: --dev is an interface" 585 "$("$ctl" cat --json --dev veth0 clean | wc -l)"
+assert_eq "cat: packets have no operation" 0 "$("$ctl" cat --json --op read clean | wc -l)"
+assert_eq "segments" "packet 310 complete" \
+	"$("$ctl" --json segments clean | jq -r '.[0] | "\(.stream) \(.records) \(.verdict)"')"
+assert_status "verify: complete" 0 "$ctl" verify clean
+assert_status "verify: lost" 10 "$ctl" verify lost
+assert_status "verify: unknown" 11 "$ctl" verify unattributed
+assert_status "verify: torn" 20 "$ctl" verify torn
+assert_eq "verify: says observations" 1 "$("$ctl" verify clean | grep -c '^together: complete: 3 segments, 930 observations, none lost')"
+
+# ---- replay ---------------------------------------------------------------------------------------------
+
+# The end of no TCP packet is observed, so whatever is in doubt after its beginning is in doubt for it.
+assert_eq "replay: clean" "complete=165 merged=30" "$(verdicts clean)"
+assert_eq "replay: lost, and which lost entirely" "complete=162 merged=30 lost=2 lost-entirely=1" "$(verdicts lost)"
+assert_eq "replay: a window stains the packets in it" "complete=160 merged=20 unknown=15" "$(verdicts unattributed)"
+# A run that was missed may have been an earlier sight of the packets that began in the ten seconds after.
+assert_eq "replay: so does a missed run" "complete=154 merged=20 unknown=21" "$(verdicts missed)"
+assert_eq "replay: a clone is a packet" "complete=165 merged=30 lost=1" "$(verdicts clones)"
+assert_eq "replay: its lineage is worse" "164 1" \
+	"$("$ctl" --json replay clones 2>/dev/null | jq -r '.captures[0].lineage_verdicts | "\(.complete) \(.lost)"')"
+assert_eq "replay: without a ledger nothing of that time is complete" "complete=110 merged=10 unknown=74" "$(verdicts no-ledger)"
+assert_eq "replay: nor with an absent counter" "complete=110 merged=10 unknown=75" "$(verdicts absent-counter)"
+assert_eq "replay: a segment is missing" "complete=110 merged=10 unknown=10" "$(verdicts missing-neighbour)"
+assert_eq "replay: a torn tail" "complete=110 unknown=85" "$(verdicts torn)"
+assert_eq "replay: an observation without an owner" "complete=164 merged=20 unknown=11" "$(verdicts unidentified)"
+assert_eq "replay: sums of the probes" "930 7" \
+	"$("$ctl" --json replay lost 2>/dev/null | jq -r '[.captures[0].probes[] | [.seen, .filed]] | transpose | map(map(. // 0) | add | tostring) | join(" ")')"
+assert_grep "replay: text" 'complete +162' <("$ctl" --no-pager replay lost 2>/dev/null)
+
+# ---- one packet -----------------------------------------------------------------------------------------
+
+"$ctl" --json explain 2003 lost >explain.json
+assert_eq "explain: lost" 10 $?
+assert_eq "explain: which, and what remains" "lost 1 1,2,4,5" \
+	"$(jq -r '.packets[0] | "\(.verdict) \(.lost) \([.hops[].hop] | map(tostring) | join(","))"' explain.json)"
+assert_eq "explain: by which probe" "net_dev_xmit: 1 observations of this packet lost (reserve-failed)" \
+	"$(jq -r '.packets[0].reasons[0]' explain.json)"
+assert_eq "explain: absences elsewhere" "kfree_skb=proved tcp_retransmit_skb=not-observed ip_rcv=not-observed" \
+	"$(jq -r '.packets[0].not_seen | map("\(.probe)=\(.absence)") | join(" ")' explain.json)"
+assert_eq "explain: lost entirely" "lost-entirely 10" "$("$ctl" --json explain 2004 lost >e.json; echo "$(jq -r '.packets[0].verdict' e.json) $(jq '.packets[0].lost * 2' e.json)")"
+assert_eq "explain: complete" "complete 0" "$(one lost 2005)"
+assert_status "explain: complete, exit code" 0 "$ctl" explain 2005 lost
+assert_status "explain: unknown, exit code" 11 "$ctl" explain 2012 unattributed
+assert_status "explain: outside the window" 0 "$ctl" explain 2016 unattributed
+assert_status "explain: a packet that is not there" 11 "$ctl" explain 4711 clean
+assert_status "explain: over a missing segment" 0 "$ctl" explain 3001 missing-neighbour
+assert_eq "explain: with its clones" "2005=complete 2600=lost" \
+	"$("$ctl" --json explain 2005 clones | jq -r '.packets | map("\(.packet)=\(.verdict)") | join(" ")')"
+assert_grep "explain: a merged id says so" 'more than one packet' <("$ctl" --no-pager explain 1000001 clean)
+assert_eq "explain: absence of a merged id is sound" "proved" \
+	"$("$ctl" --json explain 1000001 clean | jq -r '.packets[0].not_seen[] | select(.probe == "kfree_skb") | .absence')"
+assert_eq "explain --flow" "30 merged" \
+	"$("$ctl" --json explain --flow 'tcp :443' clean | jq -r '"\(.packets | length) \([.packets[].verdict] | unique | join(","))"')"
+assert_eq "explain --flow --since --until" 3 \
+	"$("$ctl" --json explain --flow 'udp :53' --since '2023-11-14 22:31:40' --until '2023-11-14 22:31:42.5' clean | jq '.packets | length')"
+assert_eq "explain --flow: those lost entirely too" 166 "$("$ctl" --json explain --flow udp lost | jq '[.packets[]] | length + 1')"
+
+# ---- a flow at a probe ------------------------------------------------------------------------------------
+
+assert_eq "ask: present" "present 12" "$(ask clean kfree_skb --flow 'udp 10.0.0.1 > :53')"
+assert_eq "ask: proved" "proved 0" "$(ask clean kfree_skb --flow 'tcp')"
+assert_eq "ask: proved, other direction" "proved 0" "$(ask clean kfree_skb --flow 'udp 10.0.0.2 > 10.0.0.1')"
+assert_eq "ask: within a time" "proved 0" \
+	"$(ask clean net_dev_queue --since '2023-11-14 22:33:00' --until '2023-11-14 22:34:00')"
+assert_eq "ask: before the capture" "unknown 11" "$(ask clean kfree_skb --flow tcp --since '2023-11-14 22:00')"
+assert_eq "ask: after the capture" "unknown 11" "$(ask clean kfree_skb --flow tcp --until '2023-11-15 01:00')"
+assert_eq "ask: missed" "unknown 11" "$(ask missed netif_receive_skb --flow 'udp 10.0.0.9')"
+assert_eq "ask: missed, before" "proved 0" "$(ask missed netif_receive_skb --flow 'udp 10.0.0.9' --until '2023-11-14 22:40')"
+assert_eq "ask: missed at another probe" "proved 0" "$(ask missed net_dev_queue --flow 'udp 10.0.0.9')"
+assert_eq "ask: a lost observation of another flow" "proved 0" "$(ask lost net_dev_xmit --flow 'tcp :80')"
+assert_eq "ask: a lost observation of the flow" "present 12" \
+	"$(ask lost net_dev_xmit --flow 'udp :53' --since '2023-11-14 22:48:22.9' --until '2023-11-14 22:48:23.9')"
+assert_eq "ask: segment missing" "unknown 11" "$(ask missing-neighbour kfree_skb --flow tcp)"
+assert_eq "ask: torn tail" "unknown 11" "$(ask torn kfree_skb --flow tcp)"
+assert_eq "ask: torn tail, before" "proved 0" "$(ask torn kfree_skb --flow tcp --until '2023-11-14 22:40')"
+assert_eq "ask: left out by the selection" "unknown 11" "$(ask sampled net_dev_queue --flow 'udp 10.0.0.9')"
+assert_eq "ask: refused" "unknown 11" "$(ask clean ip_rcv --flow 'udp 10.0.0.9')"
+assert_status "ask: no such probe" 1 "$ctl" explain --probe ip_recv clean
+assert_status "ask: a flow that is none" 2 "$ctl" explain --flow 'udp 10.0.0.1 10.0.0.2' clean
+assert_status "explain: neither" 2 "$ctl" explain
+assert_status "explain: --dev is not its" 2 "$ctl" explain --dev eth0 5 clean
+
+# ---- drops ------------------------------------------------------------------------------------------------
+
+"$ctl" --json drops lost >drops.json 2>/dev/null
+assert_eq "drops: by reason" "NETFILTER_DROP 9 0,SOCKET_RCVBUFF 5 1" \
+	"$(jq -r '[.drops[] | "\(.reason) \(.n) \(.lost)"] | sort | join(",")' drops.json)"
+assert_eq "drops: where" "nf_hook_slow+0x9a veth1 10.0.0.2:53" \
+	"$(jq -r '.drops[] | select(.reason == "NETFILTER_DROP") | "\(.location) \(.iface) \(.flow | split(" ") | last)"' drops.json)"
+assert_eq "drops: of no flow" 0 "$("$ctl" --json drops --flow tcp clean | jq '.drops | length')"
+assert_grep "drops: text" '^ +9 +0 .*NETFILTER_DROP +nf_hook_slow' <("$ctl" --no-pager drops lost 2>/dev/null)
+
+# A record without packets is no record of none.
+"$B/tests/tools/make-segment" block segments=1 requests=10 >/dev/null
+assert_status "replay: requests only" 1 "$ctl" replay block
+assert_status "drops: requests only" 1 "$ctl" drops block
+
+tap_end
