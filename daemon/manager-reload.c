@@ -144,7 +144,8 @@ void manager_check_swap(const struct manager *m)
 {
 	const struct probes_kernel *k = probes_kernel(m->streams[0].probes);
 
-	if (m->config->block.swap != IOT_DROP_SWAP || (k->swap_out && k->swap_in))
+	if (m->streams[0].id != IOT_STREAM_BLOCK || m->config->block.swap != IOT_DROP_SWAP ||
+	    (k->swap_out && k->swap_in))
 		return;
 	log_warning(
 		"streams.block.swap: drop: this kernel does not tell %s from other requests, so "

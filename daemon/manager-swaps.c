@@ -45,6 +45,8 @@ void manager_swaps_look(struct manager *m)
 	struct swaps now = {0};
 	int r;
 
+	if (m->streams[0].id != IOT_STREAM_BLOCK)
+		return;
 	r = read_areas(m, &now);
 	if (r < 0) {
 		if (m->swaps_error != r)
@@ -80,6 +82,11 @@ int manager_swaps_start(struct manager *m)
 {
 	int r;
 
+	/* Which areas a record covers is asked of the block stream, the first if it is there. */
+	if (m->streams[0].id != IOT_STREAM_BLOCK) {
+		m->swaps_error = -ENODATA;
+		return 0;
+	}
 	m->swaps_fd = open(swaps_system.swaps, O_RDONLY | O_CLOEXEC);
 	manager_swaps_look(m);
 	if (m->swaps_fd < 0)

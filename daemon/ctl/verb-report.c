@@ -189,8 +189,10 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 			return r;
 		v->n_torn += iot_segment_state(s) == IOT_SEGMENT_TORN;
 		v->file_bytes += iot_segment_size(s);
-		v->no_swap_out |= info->swap_out == IOT_ABILITY_UNAVAILABLE;
-		v->no_swap_in |= info->swap_in == IOT_ABILITY_UNAVAILABLE;
+		if (info->stream == IOT_STREAM_BLOCK) {
+			v->no_swap_out |= info->swap_out == IOT_ABILITY_UNAVAILABLE;
+			v->no_swap_in |= info->swap_in == IOT_ABILITY_UNAVAILABLE;
+		}
 		v->swap_dropped |= iot_segment_without_swap(info);
 		segment_span(s, f, last_ns[i], &v->spans[i]);
 		v->first_ns = i ? IOT_MIN(v->first_ns, v->spans[i].first_ns) : v->spans[i].first_ns;
