@@ -44,7 +44,8 @@ assert_eq "its end is noticed" 0 $?
 assert_eq "and it is not shown" 0 "$(n_areas)"
 
 mkfs.ext4 -q "/dev/${data}p2" 2>/tmp/mkfs.log && mkdir -p /mnt && mount -t ext4 "/dev/${data}p2" /mnt || bail ext4 "$(cat /tmp/mkfs.log)"
-dd if=/dev/zero of=/mnt/swap bs=1M count=8 2>/dev/null && chmod 600 /mnt/swap && sync
+dd if=/dev/zero of=/mnt/swap bs=1M count=8 conv=fsync 2>/tmp/dd.log || bail "swap file" "$(cat /tmp/dd.log; df /mnt; ls -l /mnt)"
+chmod 600 /mnt/swap
 mkswap /mnt/swap >/dev/null && swapon /mnt/swap || bail swapon file
 assert_eq "file" "exact file ${data}p2" "$(area /mnt/swap coverage) $(area /mnt/swap type) $(area /mnt/swap disk)"
 swapoff /mnt/swap
