@@ -7,6 +7,8 @@
  *  losses: [{id, n, bytes, sector, first_ns, last_ns, realtime_ns, dev, disk, op, flags,
  *  probe, cause, swap, capture, seq}],
  *  windows: [{kind, t0_ns, t1_ns, n, cpu, probe, capture, seq}],
+ *  of a packet: [{packet, n, bytes, first_ns, last_ns, realtime_ns, netns, ifindex, iface, flow, flags, code,
+ *  parent, probe, cause, capture, seq}], and observations beside requests;
  *  and for blktrace: requests_without_start, requests_with_estimated_requeue}
  *
  * losses are the ledger entries that pass the filters; windows are all of them: doubt has no
@@ -99,6 +101,35 @@ static struct json_object *loss_json(const struct iot_segment *s, const struct i
 	return o;
 }
 
+/* Of a packet: what the records would have said, as of the first of them. */
+static struct json_object *packet_loss_json(const struct iot_segment *s,
+					    const struct iot_loss *loss)
+{
+	struct json_object *o = json_object_new_object();
+	char text[512];
+
+	add(o, "packet", ctl_json_id(loss->id));
+	add(o, "n", ctl_json_u64(loss->n));
+	add(o, "bytes", ctl_json_u64(loss->bytes));
+	add(o, "first_ns", ctl_json_id(loss->first_ns));
+	add(o, "last_ns", ctl_json_id(loss->last_ns));
+	add(o, "realtime_ns",
+	    loss->last_ns ? ctl_json_id(iot_segment_realtime_ns(s, loss->last_ns)) : NULL);
+	add(o, "netns", loss->netns ? ctl_json_u64(loss->netns) : NULL);
+	add(o, "ifindex", loss->ifindex ? ctl_json_u64(loss->ifindex) : NULL);
+	add(o, "iface", ctl_json_text(iot_iface_name(s, loss->netns, loss->ifindex)));
+	*iot_put_flow(text, &loss->flow, loss->flags) = '\0';
+	add(o, "flow", strcmp(text, "-") == 0 ? NULL : ctl_json_text(text));
+	*iot_put_packet_flags(text, loss->flags, ',') = '\0';
+	add(o, "flags", ctl_json_text(text));
+	add(o, "code", json_object_new_int(loss->code));
+	add(o, "parent", ctl_json_id(loss->parent));
+	add(o, "probe", ctl_json_text(probe_name(s, loss->probe)));
+	add(o, "cause", json_object_new_string(iot_loss_cause_name(loss->cause)));
+	add_origin(o, s);
+	return o;
+}
+
 static struct json_object *window_json(const struct iot_segment *s, const struct iot_window *w)
 {
 	struct json_object *o = json_object_new_object();
@@ -134,7 +165,9 @@ static void put_losses(struct ctl_out *out, struct iot_scan *scan, const struct 
 			first = false;
 			*total += losses[k].n;
 			*total_bytes += losses[k].bytes;
-			put_json(out, loss_json(s, &losses[k]));
+			put_json(out, iot_segment_info(s)->stream == IOT_STREAM_PACKET
+					      ? packet_loss_json(s, &losses[k])
+					      : loss_json(s, &losses[k]));
 		}
 	}
 	put_text(out, "]");
@@ -169,6 +202,10 @@ static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *s
 	put_json(out, json_object_new_string(format));
 	put_text(out, ",\n\"requests\":");
 	put_json(out, ctl_json_u64(stats->requests));
+	if (stats->observations) {
+		put_text(out, ",\n\"observations\":");
+		put_json(out, ctl_json_u64(stats->observations));
+	}
 	put_text(out, ",\n\"filtered\":");
 	put_json(out, json_object_new_boolean(ctl_filter_active(&c->filter)));
 	if (strcmp(format, "blktrace") == 0) {

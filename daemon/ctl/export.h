@@ -23,6 +23,14 @@ extern const char export_csv_header[];
 export_line_fn export_csv_line;
 export_line_fn export_jsonl_line;
 
+/* The same for one observation of a packet. */
+typedef size_t export_packet_line_fn(char *buf, const struct iot_packet *p,
+				     const struct iot_render_packet *ctx);
+
+extern const char export_packet_csv_header[];
+export_packet_line_fn export_packet_csv_line;
+export_packet_line_fn export_packet_jsonl_line;
+
 /* The names of all formats, "csv, jsonl or blktrace", in buf. */
 #define EXPORT_FORMAT_LIST_MAX 256
 const char *export_format_list(char *buf, size_t size);
@@ -30,6 +38,7 @@ const char *export_format_list(char *buf, size_t size);
 /* What was written, for the sidecar. */
 struct export_stats {
 	uint64_t requests;
+	uint64_t observations;	     /* of packets */
 	uint64_t queue_time_unknown; /* blktrace: no Q could be made */
 	uint64_t requeue_time_estimated;
 };
@@ -41,6 +50,15 @@ struct export_stats {
 typedef int export_directory_fn(struct iot_scan *scan, const char *dir, const char *note,
 				struct export_stats *ret, struct iot_error *err);
 export_directory_fn export_blktrace IOT_MUST_CHECK;
+
+/*
+ * Writes observations of packets that pass the filters. whole: the same segments without filters, for
+ * verdicts on packets; note: the verdict on the record. Negative errno with err; out has its own.
+ */
+typedef int export_packets_fn(const struct ctl *c, struct iot_scan *whole, const char *note,
+			      struct ctl_out *out, struct export_stats *stats,
+			      struct iot_error *err);
+export_packets_fn export_pcapng IOT_MUST_CHECK;
 
 /* ---- blktrace-events.c: pure ---- */
 

@@ -232,16 +232,15 @@ int ctl_packets_none(void)
 				   "configuration turns it on");
 }
 
-int ctl_packets_open(struct iot_scan *scan, struct ctl_packets *ret)
+int ctl_packets_read(struct iot_scan *scan, struct ctl_packets *ret, struct iot_error *err)
 {
 	size_t n_segments = iot_scan_n_segments(scan);
 	struct ctl_packets p = {0};
-	struct iot_error err = {0};
 	int r = 0;
 
 	p.captures = calloc(n_segments + 1, sizeof(*p.captures));
 	if (!p.captures)
-		return ctl_fail(CTL_ERROR, "out of memory");
+		return -ENOMEM;
 	for (size_t i = 0, k; r == 0 && i < n_segments; i = k) {
 		const struct iot_segment *s = iot_scan_segment(scan, i);
 
@@ -252,16 +251,24 @@ int ctl_packets_open(struct iot_scan *scan, struct ctl_packets *ret)
 			k++;
 		r = capture_init(&p.captures[p.n++], scan, i, k - i);
 		if (r == 0)
-			r = read_capture(&p.captures[p.n - 1], &err);
+			r = read_capture(&p.captures[p.n - 1], err);
 	}
-	if (r == 0 && p.n > 0) {
-		*ret = p;
-		return CTL_OK;
+	if (r < 0) {
+		ctl_packets_done(&p);
+		return r;
 	}
-	ctl_packets_done(&p);
-	if (r == 0)
-		return ctl_packets_none();
-	return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	*ret = p;
+	return 0;
+}
+
+int ctl_packets_open(struct iot_scan *scan, struct ctl_packets *ret)
+{
+	struct iot_error err = {0};
+	int r = ctl_packets_read(scan, ret, &err);
+
+	if (r < 0)
+		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	return ret->n ? CTL_OK : ctl_packets_none();
 }
 
 int ctl_packets_scan(const struct ctl *c, int argc, char **argv, struct iot_scan **ret)

@@ -37,7 +37,10 @@ struct ctl_packets {
 /* ctl_scan_open without the filters. */
 int ctl_packets_scan(const struct ctl *c, int argc, char **argv,
 		     struct iot_scan **ret) IOT_MUST_CHECK;
-/* Reads everything. CTL_OK, or a code with the reason said: also if there is no packet segment at all. */
+/* Reads everything; none is no error. Negative errno with err. */
+int ctl_packets_read(struct iot_scan *scan, struct ctl_packets *ret,
+		     struct iot_error *err) IOT_MUST_CHECK;
+/* The same. CTL_OK, or a code with the reason said: also if there is no packet segment at all. */
 int ctl_packets_open(struct iot_scan *scan, struct ctl_packets *ret) IOT_MUST_CHECK;
 /* Says that there is none; CTL_ERROR. */
 int ctl_packets_none(void);

@@ -13,18 +13,33 @@
 
 #include "daemon/ctl/export-loss.h"
 #include "daemon/ctl/export.h"
+#include "daemon/ctl/packets.h"
 
 struct format {
 	const char *name;
 	const char *header;   /* first line, or NULL */
 	export_line_fn *line; /* or */
 	export_directory_fn *directory;
+	const char *packet_header;
+	export_packet_line_fn *packet_line; /* or, for packets, */
+	export_packets_fn *packets;
+};
+
+struct job {
+	const struct ctl *c;
+	struct iot_scan *scan;
+	const struct format *format;
+	bool packets; /* not requests */
+	int argc;     /* what scan was opened from */
+	char **argv;
 };
 
 static const struct format formats[] = {
-	{"csv", export_csv_header, export_csv_line, NULL},
-	{"jsonl", NULL, export_jsonl_line, NULL},
-	{"blktrace", NULL, NULL, export_blktrace},
+	{"csv", export_csv_header, export_csv_line, NULL, export_packet_csv_header,
+	 export_packet_csv_line, NULL},
+	{"jsonl", NULL, export_jsonl_line, NULL, NULL, export_packet_jsonl_line, NULL},
+	{"blktrace", NULL, NULL, export_blktrace, NULL, NULL, NULL},
+	{"pcapng", NULL, NULL, NULL, NULL, NULL, export_pcapng},
 };
 
 const char *export_format_list(char *buf, size_t size)
@@ -105,9 +120,8 @@ static void remove_sidecar(const char *output)
 
 /* ---- lines ------------------------------------------------------------------------------------- */
 
-/* Every request into out. Output errors stay in out; the result is about reading. */
-static int copy_lines(struct iot_scan *scan, const struct format *format, struct ctl_out *out,
-		      struct export_stats *stats, struct iot_error *err)
+static int copy_requests(const struct job *job, struct ctl_out *out, struct export_stats *stats,
+			 struct iot_error *err)
 {
 	struct iot_render render = {0};
 	struct ctl_naming naming = {.render = &render};
@@ -115,20 +129,75 @@ static int copy_lines(struct iot_scan *scan, const struct format *format, struct
 	struct iot_segment *s;
 	int r;
 
-	if (format->header)
-		ctl_out_write(out, format->header, strlen(format->header));
-	while (!out->error && (r = iot_scan_next(scan, &req, &s, err)) != IOT_READ_END) {
+	if (job->format->header)
+		ctl_out_write(out, job->format->header, strlen(job->format->header));
+	while (!out->error && (r = iot_scan_next(job->scan, &req, &s, err)) != IOT_READ_END) {
 		if (r < 0)
 			return r;
 		ctl_naming_set(&naming, s, &req);
-		ctl_out_take(out, format->line(ctl_out_room(out, IOT_RENDER_MAX), &req, &render));
+		ctl_out_take(out,
+			     job->format->line(ctl_out_room(out, IOT_RENDER_MAX), &req, &render));
 		stats->requests++;
 	}
 	return 0;
 }
 
-static int export_stdout(const struct ctl *c, struct iot_scan *scan, const struct format *format)
+static int copy_packets(const struct job *job, struct ctl_out *out, struct export_stats *stats,
+			struct iot_error *err)
 {
+	const struct format *format = job->format;
+	struct iot_render_packet render = {0};
+	struct ctl_packet_naming naming = {.render = &render};
+	struct iot_segment *s;
+	struct iot_packet p;
+	int r;
+
+	if (format->packet_header)
+		ctl_out_write(out, format->packet_header, strlen(format->packet_header));
+	while (!out->error && (r = iot_scan_next_packet(job->scan, &p, &s, err)) != IOT_READ_END) {
+		if (r < 0)
+			return r;
+		ctl_packet_naming_set(&naming, s, &p);
+		ctl_out_take(out,
+			     format->packet_line(ctl_out_room(out, IOT_RENDER_MAX), &p, &render));
+		stats->observations++;
+	}
+	return 0;
+}
+
+/* A file that says of each packet what is missing needs all of its records, whatever the filters. */
+static int copy_judged(const struct job *job, struct ctl_out *out, struct export_stats *stats,
+		       struct iot_error *err)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *whole = NULL;
+	struct ctl unfiltered = *job->c;
+	struct iot_verdict v;
+	char note[128];
+	int r;
+
+	r = ctl_scan_verdict(job->scan, false, &v, err);
+	if (r < 0)
+		return r;
+	snprintf(note, sizeof(note), "record %s, %s%llu lost", iot_verdict_name(v.code),
+		 ctl_losses_final(job->scan, &v) ? "" : "at least ", (unsigned long long)v.n_lost);
+	unfiltered.filter = (struct iot_filter){0};
+	r = ctl_scan_try(&unfiltered, job->argc, job->argv, &whole, err);
+	return r < 0 ? r : job->format->packets(job->c, whole, note, out, stats, err);
+}
+
+/* Every record into out. Output errors stay in out; the result is about reading. */
+static int copy_records(const struct job *job, struct ctl_out *out, struct export_stats *stats,
+			struct iot_error *err)
+{
+	if (job->format->packets)
+		return copy_judged(job, out, stats, err);
+	return job->packets ? copy_packets(job, out, stats, err)
+			    : copy_requests(job, out, stats, err);
+}
+
+static int export_stdout(const struct job *job)
+{
+	struct iot_scan *scan = job->scan;
 	struct export_stats stats = {0};
 	struct iot_error err = {0};
 	struct iot_verdict v;
@@ -138,7 +207,7 @@ static int export_stdout(const struct ctl *c, struct iot_scan *scan, const struc
 	r = ctl_out_init(&out, STDOUT_FILENO);
 	if (r < 0)
 		return fail_errno(r, NULL, "output");
-	r = copy_lines(scan, format, &out, &stats, &err);
+	r = copy_records(job, &out, &stats, &err);
 	w = ctl_out_flush(&out);
 	ctl_out_done(&out);
 	if (r < 0)
@@ -151,13 +220,14 @@ static int export_stdout(const struct ctl *c, struct iot_scan *scan, const struc
 	if (v.code != IOT_VERDICT_COMPLETE)
 		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
 				  "iotracectl: ", CTL_PRINT_PLAIN);
-	ctl_note_device(c, scan, stats.requests);
+	ctl_note_device(job->c, scan, stats.requests + stats.observations);
 	return ctl_damage_code(v.code);
 }
 
-static int export_file(const struct ctl *c, struct iot_scan *scan, const struct format *format,
-		       const char *output)
+static int export_file(const struct job *job, const char *output)
 {
+	const struct ctl *c = job->c;
+	struct iot_scan *scan = job->scan;
 	struct export_stats stats = {0};
 	struct iot_error err = {0};
 	struct iot_verdict v = {.code = IOT_VERDICT_CORRUPT};
@@ -175,13 +245,13 @@ static int export_file(const struct ctl *c, struct iot_scan *scan, const struct 
 		ctl_file_abort(&file);
 		return fail_errno(r, NULL, output);
 	}
-	r = copy_lines(scan, format, &out, &stats, &err);
+	r = copy_records(job, &out, &stats, &err);
 	w = ctl_out_flush(&out);
 	ctl_out_done(&out);
 	if (r == 0)
 		r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r == 0 && w == 0)
-		r = export_write_loss(c, scan, format->name, output, &stats, &v, &err);
+		r = export_write_loss(c, scan, job->format->name, output, &stats, &v, &err);
 	if (r < 0 || w < 0) {
 		ctl_file_abort(&file);
 		return r < 0 ? fail_output(r, &err, output) : ctl_output_result(w, output);
@@ -193,7 +263,7 @@ static int export_file(const struct ctl *c, struct iot_scan *scan, const struct 
 			remove_sidecar(output);
 		return fail_output(r, NULL, output);
 	}
-	ctl_note_device(c, scan, stats.requests);
+	ctl_note_device(c, scan, stats.requests + stats.observations);
 	return ctl_damage_say(&v, iot_scan_n_segments(scan));
 }
 
@@ -310,16 +380,35 @@ static int check_strict(struct iot_scan *scan)
 	return ctl_fail(CTL_ERROR, "nothing exported: --strict, and the record is not complete");
 }
 
+/* Which stream is meant, where a format has both. */
+static int choose_stream(struct job *job)
+{
+	const struct iot_filter *f = &job->c->filter;
+	bool requests = iot_scan_n_stream(job->scan, IOT_STREAM_BLOCK) > 0;
+	bool packets = iot_scan_n_stream(job->scan, IOT_STREAM_PACKET) > 0;
+
+	if (job->format->packets && !packets)
+		return ctl_packets_none();
+	job->packets = job->format->packets ||
+		       (job->format->packet_line &&
+			(f->flow.set || f->probe[0] || (packets && !requests)));
+	if (packets && requests && job->format->packet_line && !job->packets)
+		(void)ctl_fail(CTL_OK, "packets are left out; name their segments alone, or --flow "
+				       "or --probe, to export them");
+	return CTL_OK;
+}
+
 int verb_export(struct ctl *c, int argc, char **argv)
 {
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
 	const struct format *format = find_format(c->format);
 	_cleanup_free_ char *output = NULL;
+	struct job job;
 	int code;
 
 	if (!format)
 		return CTL_USAGE;
-	if (!format->line && (!c->output || strcmp(c->output, "-") == 0))
+	if (format->directory && (!c->output || strcmp(c->output, "-") == 0))
 		return ctl_fail(CTL_USAGE,
 				"--format=%s writes several files: name a directory with --output",
 				format->name);
@@ -342,8 +431,12 @@ int verb_export(struct ctl *c, int argc, char **argv)
 		if (code != CTL_OK)
 			return code;
 	}
+	job = (struct job){.c = c, .scan = scan, .format = format, .argc = argc, .argv = argv};
+	code = choose_stream(&job);
+	if (code != CTL_OK)
+		return code;
 	if (!output)
-		return export_stdout(c, scan, format);
-	return format->line ? export_file(c, scan, format, output)
-			    : export_directory(c, scan, format, output);
+		return export_stdout(&job);
+	return format->directory ? export_directory(c, scan, format, output)
+				 : export_file(&job, output);
 }

@@ -154,6 +154,7 @@ assert_eq "ask: left out by the selection" "unknown 11" "$(ask sampled net_dev_q
 assert_eq "ask: refused" "unknown 11" "$(ask clean ip_rcv --flow 'udp 10.0.0.9')"
 assert_status "ask: no such probe" 1 "$ctl" explain --probe ip_recv clean
 assert_status "ask: a flow that is none" 2 "$ctl" explain --flow 'udp 10.0.0.1 10.0.0.2' clean
+assert_eq "ask: IPv6" "proved 0" "$(ask clean kfree_skb --flow '[2001:db8::1]:53 > *')"
 assert_status "explain: neither" 2 "$ctl" explain
 assert_status "explain: --dev is not its" 2 "$ctl" explain --dev eth0 5 clean
 
@@ -167,8 +168,96 @@ assert_eq "drops: where" "nf_hook_slow+0x9a veth1 10.0.0.2:53" \
 assert_eq "drops: of no flow" 0 "$("$ctl" --json drops --flow tcp clean | jq '.drops | length')"
 assert_grep "drops: text" '^ +9 +0 .*NETFILTER_DROP +nf_hook_slow' <("$ctl" --no-pager drops lost 2>/dev/null)
 
+# ---- exports ------------------------------------------------------------------------------------------------
+
+"$ctl" cat --json lost >lost.jsonl 2>/dev/null
+for format in csv jsonl pcapng; do
+	assert_status "$format: export" 0 "$ctl" export --format="$format" --output="out.$format" lost
+done
+assert_eq "jsonl: the same as cat --json" "" "$(cmp out.jsonl lost.jsonl 2>&1)"
+assert_eq "sidecar: observations, losses, owners" "923 7 2003 2004 2501" \
+	"$(jq -r '[.observations, .losses_total.n, ([.losses[].packet] | unique | .[])] | join(" ")' out.csv.loss.json)"
+assert_eq "sidecar: what was lost" "udp 10.0.0.1:4000 > 10.0.0.2:53 veth0 net_dev_xmit" \
+	"$(jq -r '.losses[] | select(.packet == "2003") | "\(.flow) \(.iface) \(.probe)"' out.csv.loss.json)"
+assert_eq "filters: packets by --probe beside requests" 15 \
+	"$("$ctl" export --format=jsonl --probe kfree_skb clean 2>/dev/null | wc -l)"
+assert_status "strict: refuses losses" 1 "$ctl" export --format=pcapng --strict --output=strict.pcapng lost
+assert_eq "strict: writes nothing" "" "$(ls strict* 2>/dev/null)"
+if command -v python3 >/dev/null; then
+	# Through parsers that are not ours: CSV, and the blocks of pcapng by its specification.
+	python3 - out.csv lost.jsonl >csv.result <<'PY'
+import csv, json, sys
+rows = list(csv.DictReader(open(sys.argv[1], newline='', encoding='utf-8')))
+lines = [json.loads(l) for l in open(sys.argv[2], encoding='utf-8')]
+def text(v):
+    return '' if v is None else '|'.join(v) if isinstance(v, list) else str(v)
+bad = [(k, r[k], l[k]) for r, l in zip(rows, lines) for k in l if r.get(k) != text(l[k])]
+print(len(rows), len(lines), len(bad), len(lines[0]) == len(rows[0]), bad[:1])
+PY
+	assert_eq "csv: every field as in JSON" "923 923 0 True []" "$(cat csv.result)"
+	python3 - out.pcapng >pcapng.result <<'PY'
+import struct, sys
+data, at, names, packets, stats = open(sys.argv[1], 'rb').read(), 0, [], 0, {}
+def options(raw):
+    while len(raw) >= 4:
+        code, length = struct.unpack('<HH', raw[:4])
+        if code == 0:
+            return
+        yield code, raw[4:4 + length]
+        raw = raw[4 + (length + 3) // 4 * 4:]
+while at < len(data):
+    kind, total = struct.unpack('<II', data[at:at + 8])
+    assert total % 4 == 0 and struct.unpack('<I', data[at + total - 4:at + total])[0] == total
+    body = data[at + 8:at + total - 4]
+    if kind == 1:
+        names.append(dict(options(body[8:]))[2].decode())
+    elif kind == 6:
+        packets += 1
+    elif kind == 5:
+        number = struct.unpack('<I', body[:4])[0]
+        o = dict(options(body[12:]))
+        stats[names[number]] = (struct.unpack('<Q', o[4])[0], struct.unpack('<Q', o[5])[0])
+    at += total
+print(packets, len(names), sum(s for s, d in stats.values()), sum(d for s, d in stats.values()), stats['net_dev_xmit'])
+PY
+	assert_eq "pcapng: statistics of the interfaces have what was lost" "923 6 930 7 (195, 2)" "$(cat pcapng.result)"
+else
+	skip "csv: every field as in JSON" "no python3"
+	skip "pcapng: statistics of the interfaces have what was lost" "no python3"
+fi
+# tshark_says DIR FILTER FIELD...	of the packets that match, once each
+tshark_says() {
+	local file=$1 filter=$2 field fields=()
+	shift 2
+	for field; do fields+=(-e "$field"); done
+	tshark -n -r "$file" -Y "$filter" -T fields "${fields[@]}" 2>/dev/null | tr '\t' ' '
+}
+if command -v tshark >/dev/null; then
+	assert_eq "tshark: every observation" 923 "$(tshark_says out.pcapng frame frame.number | wc -l)"
+	assert_eq "tshark: nothing malformed" 0 "$(tshark_says out.pcapng _ws.malformed frame.number | wc -l)"
+	assert_eq "tshark: probes are interfaces" "consume_skb kfree_skb net_dev_queue net_dev_start_xmit net_dev_xmit netif_receive_skb" \
+		"$(tshark_says out.pcapng frame frame.interface_name | sort -u | tr '\n' ' ' | sed 's/ $//')"
+	assert_eq "tshark: headers, length and time" "10.0.0.1 10.0.0.2 4000 53 142 2003" \
+		"$(tshark_says out.pcapng 'frame.packet_id == 2003 and frame.interface_name == "net_dev_queue"' \
+			ip.src ip.dst udp.srcport udp.dstport frame.len frame.packet_id)"
+	assert_eq "tshark: checksums of the headers" 923 \
+		"$(tshark -n -o ip.check_checksum:TRUE -r out.pcapng -Y 'ip.checksum.status == 1' 2>/dev/null | wc -l)"
+	assert_eq "tshark: the verdict is a comment" \
+		"packet 2003 #1, lost: 1 at net_dev_xmit; veth0 ifindex 2 netns 4026531840" \
+		"$(tshark_says out.pcapng 'frame.packet_id == 2003 and frame.interface_name == "net_dev_queue"' frame.comment)"
+	assert_eq "tshark: so is the reason of a drop" 9 \
+		"$(tshark_says out.pcapng 'frame.comment contains "dropped: NETFILTER_DROP at nf_hook_slow"' frame.number | wc -l)"
+	assert_eq "tshark: TCP flags" 120 "$(tshark_says out.pcapng 'tcp.flags == 0x18' frame.number | wc -l)"
+	"$ctl" export --format=pcapng --flow 'tcp :443' clean >flow.pcapng 2>/dev/null
+	assert_eq "tshark: filters, on stdout" "120 merged" \
+		"$(tshark_says flow.pcapng frame frame.number | wc -l) $(tshark_says flow.pcapng frame frame.comment | grep -o merged | sort -u)"
+else
+	skip "tshark reads it" "no tshark"
+fi
+
 # A record without packets is no record of none.
 "$B/tests/tools/make-segment" block segments=1 requests=10 >/dev/null
+assert_status "pcapng: requests only" 1 "$ctl" export --format=pcapng --output=none.pcapng block
 assert_status "replay: requests only" 1 "$ctl" replay block
 assert_status "drops: requests only" 1 "$ctl" drops block
 
