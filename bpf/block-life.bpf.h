@@ -289,7 +289,8 @@ static __always_inline void block_end_unseen(struct emit_run *run, struct ev_blo
 		.cmd_flags = e->cmd_flags,
 		.rq_flags = e->rq_flags,
 		.state = (e->state & ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_ISSUED)) |
-			 EV_BLOCK_END_UNSEEN | EV_LEDGER_SWAP(e->swap_rule),
+			 EV_BLOCK_END_UNSEEN | EV_LEDGER_SWAP(e->swap_rule) |
+			 EV_LEDGER_UNSWAPPED(e->unswapped),
 	};
 	struct emit_run other;
 

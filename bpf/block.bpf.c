@@ -30,7 +30,7 @@
 #define EMIT_FIRST_PROBE 0
 #define EMIT_N_PROBES EV_N_BLOCK_PROBES
 #define EMIT_LEDGER_VAL struct ev_ledger_val
-#define EMIT_LEDGER_KIND(val) ((val)->state & EV_LEDGER_SWAP(0xff))
+#define EMIT_LEDGER_KIND(val) ((val)->state & EV_LEDGER_SWAP(EV_LEDGER_SWAP_RULE))
 #include "bpf/compat.bpf.h"
 #include "bpf/emit.bpf.h"
 #include "bpf/block-life.bpf.h"
@@ -127,6 +127,69 @@ static __always_inline __u16 block_merges(struct bio *bio, struct bio *tail, con
 	return n;
 }
 
+#define BLOCK_MAX_MIXED 256 /* bios of a chain of both kinds; what is beyond counts as no swap */
+
+/*
+ * Bytes of swap in a chain of bios. Global, so that the verifier takes it once and by itself; for the same
+ * reason it gets an address and copies: no caller needs it often.
+ */
+__noinline __u32 block_swap_bytes(__u64 first)
+{
+	struct bio *bio = (void *)first;
+	__u32 n = 0;
+
+	if (!block_copies)
+		return 0;
+	for (int i = 0; i < BLOCK_MAX_MIXED; i++) {
+		if (block_swap_rule(BPF_CORE_READ(bio, bi_opf), bio, NULL, false))
+			n += BPF_CORE_READ(bio, bi_iter.bi_size);
+		bio = BPF_CORE_READ(bio, bi_next);
+		if (!bio)
+			break;
+	}
+	return n;
+}
+
+/*
+ * The kernel merges swap with what lies beside it on the disk: reads of one cgroup, and writes of metadata,
+ * which bio_issue_as_root_blkg() counts to the same class as swap; other writes only before 6b2b04590b51 (5.18,
+ * and stable). So each bio of a chain is held against the first: a write by its flag, a read by the
+ * function that will end it, which for swap is the same for all. Only where one differs is each looked at
+ * for itself. Merging must be over.
+ */
+static __always_inline void block_swap_share(struct ev_block *e, struct request *rq,
+					     struct bio *first, const bool direct)
+{
+	const bool reads = (e->cmd_flags & block_op_mask) == block_op_read;
+	const void *end = KREAD(direct, first, bi_end_io);
+	const __u32 flags = KREAD(direct, first, bi_opf);
+	struct bio *bio = first;
+	__u32 swapped;
+
+	/* By area, and where nothing may be copied, the first one speaks for all. */
+	if (!block_copies ||
+	    (reads ? !block_reads_pages || !block_swap_page_flags : !block_req_swap))
+		return;
+	for (int i = 0; i < BLOCK_MAX_BIOS; i++) {
+		bio = KREAD(direct, bio, bi_next);
+		if (!bio)
+			return;
+		if (reads ? KREAD(direct, bio, bi_end_io) != end
+			  : ((KREAD(direct, bio, bi_opf) ^ flags) & block_req_swap) != 0)
+			break;
+	}
+	/* Read again, since an address is a number to the verifier only where it was copied. */
+	swapped = block_swap_bytes((__u64)BPF_CORE_READ(rq, bio));
+	if (!swapped) {
+		e->swap_rule = EV_SWAP_NONE;
+		return;
+	}
+	e->swap_rule = reads ? EV_SWAP_PAGE : EV_SWAP_FLAG;
+	if (!reads)
+		e->cmd_flags |= block_req_swap;
+	e->unswapped = (KREAD(direct, rq, __data_len) - swapped) >> 9;
+}
+
 /* Where the kernel accounts the request, if it does. */
 static __always_inline void block_account(struct ev_block *e, struct request *rq, __u32 rq_flags,
 					  const bool direct)
@@ -147,6 +210,7 @@ static __always_inline int block_issue(struct request *rq, const bool direct)
 	struct blk_mq_hw_ctx *hctx;
 	struct emit_run run;
 	struct ev_block *e = block_open(&run, rq, EV_PROBE_BLOCK_ISSUE, EV_SUBMITTER_ISSUE, direct);
+	struct bio *bio;
 	__u32 flags;
 	__u64 now;
 
@@ -160,8 +224,10 @@ static __always_inline int block_issue(struct request *rq, const bool direct)
 		e->bytes = KREAD(direct, rq, __data_len);
 		if (e->sector != ~0ULL)
 			e->sector = KREAD(direct, rq, __sector);
-		e->merges =
-			block_merges(KREAD(direct, rq, bio), KREAD(direct, rq, biotail), direct);
+		bio = KREAD(direct, rq, bio);
+		e->merges = block_merges(bio, KREAD(direct, rq, biotail), direct);
+		if (e->merges)
+			block_swap_share(e, rq, bio, direct);
 		/* For a loss without a completion; the completion decides anew. */
 		block_account(e, rq, KREAD(direct, rq, rq_flags), direct);
 	}
@@ -351,8 +417,11 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 	e = block_slot(&run, rq, &live);
 	if (unlikely(!e))
 		return block_complete_unidentified(&run, rq, error, n_bytes, final, direct);
-	if (unlikely(!live))
+	if (unlikely(!live)) {
 		block_begin(&run, e, rq, EV_SUBMITTER_NONE, direct);
+		if (bio && bio != KREAD(direct, rq, biotail))
+			block_swap_share(e, rq, bio, direct);
+	}
 	now = bpf_ktime_get_ns();
 	if (e->state & EV_BLOCK_NOT_SELECTED) {
 		emit_not_selected(&run);
@@ -385,7 +454,7 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 			.cmd_flags = e->cmd_flags,
 			.rq_flags = rq_flags,
 			.state = (e->state & ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_ISSUED)) |
-				 EV_LEDGER_SWAP(e->swap_rule),
+				 EV_LEDGER_SWAP(e->swap_rule) | EV_LEDGER_UNSWAPPED(e->unswapped),
 			.status = e->status,
 		};
 

@@ -22,7 +22,7 @@
 #include <linux/types.h>
 #endif
 
-#define EV_ABI 2U
+#define EV_ABI 3U
 
 #define EV_COMM_LEN 16
 
@@ -230,11 +230,12 @@ struct ev_block {
 	__u32 pid;
 	__u32 tgid;
 	__u16 requeues;
-	__u16 merges;	/* bios and requests absorbed */
-	__u16 segments; /* nr_phys_segments at issue */
-	__u16 hwq;	/* hardware queue number at issue; 0xffff = none */
-	__u32 issue_cpu;
-	__u8 state;	/* enum ev_block_state */
+	__u16 merges;	 /* bios and requests absorbed */
+	__u16 segments;	 /* nr_phys_segments at issue */
+	__u16 hwq;	 /* hardware queue number at issue; 0xffff = none */
+	__u16 issue_cpu; /* EV_ID_CPU_BITS are enough */
+	__u16 unswapped; /* with swap_rule: 512 B sectors that are no swap, merged with some that are */
+	__u8 state;	 /* enum ev_block_state */
 	__u8 submitter; /* enum ev_submitter */
 	__u8 swap_rule; /* enum ev_swap_rule */
 	__u8 origin;	/* enum ev_origin | ev_cgroup_by << 3 | ev_reclaim << 5 */
@@ -396,9 +397,15 @@ struct ev_ledger_val {
 	__s32 status;
 };
 
-/* A lost request keeps its swap tag, or the sums of swapped bytes would not close: above the state bits. */
+/*
+ * A lost request keeps its swap tag, or the sums of swapped bytes would not close: above the state bits,
+ * two bits of rule, and fourteen of ev_block.unswapped (8 MiB: no driver takes more at once).
+ */
 #define EV_LEDGER_SWAP_SHIFT 16
+#define EV_LEDGER_SWAP_RULE 3
+#define EV_LEDGER_UNSWAPPED_SHIFT 18
 #define EV_LEDGER_SWAP(rule) ((__u32)(rule) << EV_LEDGER_SWAP_SHIFT)
+#define EV_LEDGER_UNSWAPPED(sectors) ((__u32)(sectors) << EV_LEDGER_UNSWAPPED_SHIFT)
 
 /*
  * Value of each inner map of the epoch map-in-map: all that a program must see at one instant, so one

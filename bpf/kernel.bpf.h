@@ -184,6 +184,7 @@ struct hd_struct {
 
 struct bvec_iter {
 	__u64 bi_sector;
+	unsigned int bi_size;
 	unsigned int bi_idx;
 } __attribute__((packed));
 
@@ -195,6 +196,7 @@ struct bio {
 	struct bvec_iter bi_iter;
 	struct blkcg_gq *bi_blkg;
 	struct bio_vec *bi_io_vec;
+	void *bi_end_io;
 };
 
 struct bio___disk {

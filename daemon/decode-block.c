@@ -123,6 +123,7 @@ static inline void copy_fields(struct decode_block *d, const struct ev_block *e,
 	r->hwq = e->hwq;
 	r->swap_rule = e->swap_rule;
 	r->swap = iot_swap_of(o->op, e->swap_rule);
+	r->unswapped_bytes = r->swap ? e->unswapped * 512U : 0;
 	r->origin = e->origin & EV_ORIGIN_MASK;
 	r->cgroup_by = e->origin >> EV_CGROUP_BY_SHIFT & 3;
 	r->reclaim = e->origin >> EV_RECLAIM_SHIFT;
@@ -185,9 +186,10 @@ void decode_block_loss(struct decode_block *d, const struct ev_ledger_key *key,
 		.op = o->op,
 		.cause = val->state & EV_BLOCK_END_UNSEEN ? IOT_LOSS_UNSEEN
 							  : IOT_LOSS_RESERVE_FAILED,
-		.swap_rule = (uint8_t)(val->state >> EV_LEDGER_SWAP_SHIFT),
+		.swap_rule = val->state >> EV_LEDGER_SWAP_SHIFT & EV_LEDGER_SWAP_RULE,
 	};
 	ret->swap = iot_swap_of(ret->op, ret->swap_rule);
+	ret->unswapped_bytes = ret->swap ? (val->state >> EV_LEDGER_UNSWAPPED_SHIFT) * 512U : 0;
 }
 
 void decode_block_user_loss(const struct ev_hdr *hdr, const struct iot_request *r,
@@ -213,4 +215,5 @@ void decode_block_user_loss(const struct ev_hdr *hdr, const struct iot_request *
 	ret->op = r->op;
 	ret->swap = r->swap;
 	ret->swap_rule = r->swap_rule;
+	ret->unswapped_bytes = r->unswapped_bytes;
 }

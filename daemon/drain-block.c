@@ -24,9 +24,10 @@ static inline void note_record(struct drain *d, struct segment_out *o, const str
 		drain_note_cgroup(d, o, r->cgroup);
 	if (__builtin_expect(r->swap != IOT_SWAP_NONE, 0)) {
 		if (r->swap == IOT_SWAP_OUT)
-			d->swap_out_bytes += r->bytes_done;
+			d->swap_out_bytes +=
+				iot_swapped(r->swap, r->bytes_done, r->unswapped_bytes);
 		else
-			d->swap_in_bytes += r->bytes_done;
+			d->swap_in_bytes += iot_swapped(r->swap, r->bytes_done, r->unswapped_bytes);
 	}
 	d->last_record_ns = r->complete_ns;
 }

@@ -30,7 +30,7 @@ static inline int intern(struct iot_batch *b, const struct iot_request *r, uint1
 	op[0] = r->flags | (uint64_t)r->op << 32 | (uint64_t)r->swap << 40 |
 		(uint64_t)r->swap_rule << 48 | (uint64_t)r->origin << 56;
 	op[1] = r->submitter | (uint64_t)r->file_by << 8 | (uint64_t)r->cgroup_by << 16 |
-		(uint64_t)r->reclaim << 24;
+		(uint64_t)r->reclaim << 24 | (uint64_t)r->unswapped_bytes << 32;
 	context[0] = r->pid | (uint64_t)r->tgid << 32;
 	context[1] = r->cgroup;
 	memcpy(&context[2], r->comm, 16);
@@ -118,6 +118,7 @@ static void get_dictionaries(const struct iot_batch *b, uint32_t i, struct iot_r
 		r->file_by = (uint8_t)(entry[1] >> 8);
 		r->cgroup_by = (uint8_t)(entry[1] >> 16);
 		r->reclaim = (uint8_t)(entry[1] >> 24);
+		r->unswapped_bytes = (uint32_t)(entry[1] >> 32);
 	}
 	if (iot_batch_has(b, IOT_COLUMN_CONTEXT)) {
 		uint64_t comm[2];
@@ -286,7 +287,7 @@ const struct iot_schema iot_schema_request =
 				[IOT_COLUMN_HWQ] = {16, 2},
 				[IOT_COLUMN_RING] = {8, 1},
 				[IOT_COLUMN_OP_WORD] = WORD(64, IOT_REQUEST_DICT_OP, 0),
-				[IOT_COLUMN_OP_SOURCE] = WORD(32, IOT_REQUEST_DICT_OP, 1),
+				[IOT_COLUMN_OP_SOURCE] = WORD(64, IOT_REQUEST_DICT_OP, 1),
 				[IOT_COLUMN_CONTEXT_PIDS] = WORD(64, IOT_REQUEST_DICT_CONTEXT, 0),
 				[IOT_COLUMN_CONTEXT_CGROUP] = WORD(64, IOT_REQUEST_DICT_CONTEXT, 1),
 				[IOT_COLUMN_CONTEXT_COMM0] = WORD(64, IOT_REQUEST_DICT_CONTEXT, 2),

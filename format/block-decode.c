@@ -500,6 +500,7 @@ static void decode_loss(const uint8_t *row, size_t row_size, struct iot_loss *re
 		.cause = disk.cause,
 		.swap = disk.swap,
 		.swap_rule = disk.swap_rule,
+		.unswapped_bytes = le32toh(disk.unswapped_bytes),
 	};
 }
 

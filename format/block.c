@@ -370,6 +370,7 @@ static void encode_loss(const struct iot_loss *l, uint8_t *out)
 		.cause = l->cause,
 		.swap = l->swap,
 		.swap_rule = l->swap_rule,
+		.unswapped_bytes = htole32(l->unswapped_bytes),
 	};
 
 	memcpy(out, &disk, sizeof(disk));

@@ -102,9 +102,9 @@ int iot_block_data_check(const struct iot_block_info *info, const void *data,
 #define IOT_COLS_START (1ULL << 4)
 #define IOT_COLS_INSERT (1ULL << 5)
 #define IOT_COLS_TIMES (0x1fULL << 1)
-#define IOT_COLS_CPU (3ULL << 6) /* complete_cpu, issue_cpu */
-#define IOT_COLS_ID (3ULL << 8)	 /* id */
-#define IOT_COLS_OP (1ULL << 10) /* op, flags, swap, swap_rule, origin, submitter, *_by, reclaim */
+#define IOT_COLS_CPU (3ULL << 6)      /* complete_cpu, issue_cpu */
+#define IOT_COLS_ID (3ULL << 8)	      /* id */
+#define IOT_COLS_OP (1ULL << 10)      /* all of op, flags, swap, origin, submitter */
 #define IOT_COLS_CONTEXT (1ULL << 11) /* pid, tgid, cgroup, comm */
 #define IOT_COLS_DEVICE (1ULL << 12)  /* dev, part */
 #define IOT_COLS_FILE (1ULL << 13)    /* ino, fsdev */

@@ -78,7 +78,8 @@ bool iot_filter_match_time(const struct iot_filter *f, uint64_t realtime_ns)
 	       (!f->until_ns || realtime_ns <= f->until_ns);
 }
 
-static bool match_swap(enum iot_swap_filter want, uint8_t swap)
+/* A request merged from both is one of either kind: report counts of each its share. */
+static bool match_swap(enum iot_swap_filter want, uint8_t swap, uint32_t unswapped_bytes)
 {
 	switch (want) {
 	case IOT_SWAP_ANY:
@@ -86,7 +87,7 @@ static bool match_swap(enum iot_swap_filter want, uint8_t swap)
 	case IOT_SWAP_ONLY:
 		return swap != IOT_SWAP_NONE;
 	case IOT_SWAP_WITHOUT:
-		return swap == IOT_SWAP_NONE;
+		return swap == IOT_SWAP_NONE || unswapped_bytes;
 	case IOT_SWAP_ONLY_OUT:
 		return swap == IOT_SWAP_OUT;
 	case IOT_SWAP_ONLY_IN:
@@ -119,7 +120,7 @@ bool iot_filter_match_fields(const struct iot_filter *f, const struct iot_reques
 		return false;
 	if (f->flow.set || f->probe[0])
 		return false;
-	return match_swap(f->swap, r->swap) && match_comm(f->comm, r) &&
+	return match_swap(f->swap, r->swap, r->unswapped_bytes) && match_comm(f->comm, r) &&
 	       match_latency(f->min_latency_ns, r);
 }
 
@@ -214,7 +215,7 @@ bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment 
 			return false;
 		if (f->ops && (loss->op >= 32 || !(f->ops & (1U << loss->op))))
 			return false;
-		if (!match_swap(f->swap, loss->swap))
+		if (!match_swap(f->swap, loss->swap, loss->unswapped_bytes))
 			return false;
 		if (!iot_filter_match_dev(f, s, loss->dev, loss->part))
 			return false;
@@ -222,6 +223,33 @@ bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment 
 	/* A loss spans a time: it passes if any of it could lie inside. */
 	return (!f->since_ns || iot_segment_realtime_ns(s, loss->last_ns) >= f->since_ns) &&
 	       (!f->until_ns || iot_segment_realtime_ns(s, loss->first_ns) <= f->until_ns);
+}
+
+void iot_filter_share(const struct iot_filter *f, struct iot_request *r)
+{
+	if (!r->unswapped_bytes || f->swap == IOT_SWAP_ANY)
+		return;
+	if (f->swap == IOT_SWAP_WITHOUT) {
+		r->bytes_done -= (uint32_t)iot_swapped(r->swap, r->bytes_done, r->unswapped_bytes);
+		r->bytes = r->unswapped_bytes;
+		r->swap = IOT_SWAP_NONE;
+	} else {
+		r->bytes_done = (uint32_t)iot_swapped(r->swap, r->bytes_done, r->unswapped_bytes);
+		r->bytes = (uint32_t)iot_swapped(r->swap, r->bytes, r->unswapped_bytes);
+	}
+	r->unswapped_bytes = 0;
+}
+
+void iot_filter_share_loss(const struct iot_filter *f, struct iot_loss *loss)
+{
+	uint64_t swapped = iot_swapped(loss->swap, loss->bytes, loss->unswapped_bytes);
+
+	if (!loss->unswapped_bytes || f->swap == IOT_SWAP_ANY)
+		return;
+	loss->bytes = f->swap == IOT_SWAP_WITHOUT ? loss->bytes - swapped : swapped;
+	if (f->swap == IOT_SWAP_WITHOUT)
+		loss->swap = IOT_SWAP_NONE;
+	loss->unswapped_bytes = 0;
 }
 
 uint64_t iot_filter_columns(const struct iot_filter *f)

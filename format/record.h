@@ -159,6 +159,8 @@ struct iot_request {
 	uint32_t tgid;
 	uint32_t issue_cpu;
 	uint32_t complete_cpu;
+	uint32_t
+		unswapped_bytes; /* of a swap request: bytes asked that are no swap, merged with it */
 	uint16_t requeues;
 	uint16_t merges;
 	uint16_t segments;
@@ -220,15 +222,24 @@ struct iot_loss {
 	uint32_t flags; /* enum iot_flag; packet: enum iot_packet_flag, of all of them */
 	uint16_t probe;
 	uint8_t op;
-	uint8_t cause;	   /* enum iot_loss_cause */
-	uint8_t swap;	   /* enum iot_swap */
-	uint8_t swap_rule; /* as of a request */
-	uint8_t pad[6];	   /* 0: losses are compared as bytes */
+	uint8_t cause;		  /* enum iot_loss_cause */
+	uint8_t swap;		  /* enum iot_swap */
+	uint8_t swap_rule;	  /* as of a request */
+	uint8_t pad[2];		  /* 0: losses are compared as bytes */
+	uint32_t unswapped_bytes; /* as of a request */
 	/* packet */
 	struct iot_flow flow;
 	uint8_t l4[2];
 	int32_t code;
 };
+
+/* Of n bytes, those that are swap. */
+static inline uint64_t iot_swapped(uint8_t swap, uint64_t n, uint32_t unswapped_bytes)
+{
+	if (swap == IOT_SWAP_NONE)
+		return 0;
+	return n > unswapped_bytes ? n - unswapped_bytes : 0;
+}
 
 enum iot_window_kind {
 	IOT_WINDOW_UNATTRIBUTED = 1, /* lost, owner unknown */

@@ -446,7 +446,9 @@ static char *put_json_extra(char *p, const struct iot_request *r, const struct i
 	p = IOT_PUT_LIT(p, ",\"cgroup_by\":");
 	p = put_word(p, iot_known_name(iot_cgroup_by_name, r->cgroup_by));
 	p = IOT_PUT_LIT(p, ",\"reclaim\":");
-	return put_word(p, iot_known_name(iot_reclaim_name, r->reclaim));
+	p = put_word(p, iot_known_name(iot_reclaim_name, r->reclaim));
+	p = IOT_PUT_LIT(p, ",\"unswapped_bytes\":");
+	return iot_put_u64(p, r->unswapped_bytes);
 }
 
 size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_render *ctx)

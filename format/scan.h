@@ -80,6 +80,13 @@ bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s,
 bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment *s,
 			   const struct iot_loss *loss);
 
+/*
+ * Of one that passes --swap by a part only, since the kernel merged swap with other requests: leaves that
+ * part, for sums.
+ */
+void iot_filter_share(const struct iot_filter *f, struct iot_request *r);
+void iot_filter_share_loss(const struct iot_filter *f, struct iot_loss *loss);
+
 static inline void iot_scan_closep(struct iot_scan **sc)
 {
 	*sc = iot_scan_close(*sc);

@@ -250,7 +250,8 @@ struct iot_disk_loss {
 	uint8_t cause;
 	uint8_t swap;
 	uint8_t swap_rule;
-	uint8_t reserved[6];
+	uint8_t reserved[2];
+	uint32_t unswapped_bytes;
 };
 
 /* Content of a ledger block of the packet stream. */
@@ -330,7 +331,8 @@ enum iot_column {
 	/* Dictionaries: one column per 64-bit word of an entry. */
 	IOT_COLUMN_OP_WORD =
 		32, /* flags | op << 32 | swap << 40 | swap_rule << 48 | origin << 56 */
-	IOT_COLUMN_OP_SOURCE = 33, /* submitter | file_by << 8 | cgroup_by << 16 | reclaim << 24 */
+	IOT_COLUMN_OP_SOURCE =
+		33, /* submitter | file_by << 8 | cgroup_by << 16 | reclaim << 24 | unswapped << 32 */
 	IOT_COLUMN_CONTEXT_PIDS = 34, /* pid | tgid << 32 */
 	IOT_COLUMN_CONTEXT_CGROUP = 35,
 	IOT_COLUMN_CONTEXT_COMM0 = 36, /* comm[0..7] */

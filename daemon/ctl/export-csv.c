@@ -12,7 +12,7 @@ const char export_csv_header[] =
 	"id,dev,disk,part,op,flags,sector,bytes,bytes_done,error,swap,start_ns,insert_ns,issue_ns,"
 	"complete_ns,pid,tgid,comm,cgroup,ino,fsdev,origin,cpu,requeues,merges,segments,"
 	"issue_last_ns,issue_cpu,hwq,status,submitter,swap_rule,realtime_ns,capture,"
-	"file_by,cgroup_by,reclaim\n";
+	"file_by,cgroup_by,reclaim,unswapped_bytes\n";
 
 static char *put_text(char *p, const char *s, size_t len)
 {
@@ -144,6 +144,7 @@ size_t export_csv_line(char *buf, const struct iot_request *r, const struct iot_
 	p = put_source(p, iot_file_by_name, r->file_by);
 	p = put_source(p, iot_cgroup_by_name, r->cgroup_by);
 	p = put_source(p, iot_reclaim_name, r->reclaim);
-	p[-1] = '\n';
+	p = iot_put_u64(p, r->unswapped_bytes);
+	*p++ = '\n';
 	return (size_t)(p - buf);
 }

@@ -5,7 +5,7 @@
  * {format, requests, filtered, record: {verdict, reasons, ...}, losses_total: {n, bytes},
  *  losses_final: false if a segment is unsealed or damaged: there may be more,
  *  losses: [{id, n, bytes, sector, first_ns, last_ns, realtime_ns, dev, disk, op, flags,
- *  probe, cause, swap, capture, seq}],
+ *  probe, cause, swap, unswapped_bytes, capture, seq}],
  *  windows: [{kind, t0_ns, t1_ns, n, cpu, probe, capture, seq}],
  *  of a packet: [{packet, n, bytes, first_ns, last_ns, realtime_ns, netns, ifindex, iface, flow, flags, code,
  *  parent, probe, cause, capture, seq}], and observations beside requests;
@@ -97,6 +97,7 @@ static struct json_object *loss_json(const struct iot_segment *s, const struct i
 	add(o, "probe", ctl_json_text(probe_name(s, loss->probe)));
 	add(o, "cause", json_object_new_string(iot_loss_cause_name(loss->cause)));
 	add(o, "swap", swap_json(s, loss));
+	add(o, "unswapped_bytes", json_object_new_int64(loss->unswapped_bytes));
 	add_origin(o, s);
 	return o;
 }

@@ -168,6 +168,17 @@ int report_add(struct report_device *d, const struct iot_request *req)
 	cell->requests++;
 	cell->bytes += req->bytes;
 	cell->bytes_done += req->bytes_done;
+	if (req->unswapped_bytes && req->swap != IOT_SWAP_NONE) {
+		uint64_t bytes =
+			req->bytes - iot_swapped(req->swap, req->bytes, req->unswapped_bytes);
+		uint64_t done = req->bytes_done -
+				iot_swapped(req->swap, req->bytes_done, req->unswapped_bytes);
+
+		cell->bytes -= bytes;
+		cell->bytes_done -= done;
+		op->swap[REPORT_NOT_SWAP].bytes += bytes;
+		op->swap[REPORT_NOT_SWAP].bytes_done += done;
+	}
 	cell->merges += req->merges;
 	cell->requeues += req->requeues;
 	cell->errors += req->error || req->status;
@@ -196,6 +207,13 @@ int report_add_loss(struct report_device *d, const struct iot_loss *loss)
 	cell = &op->swap[loss->swap < REPORT_N_SWAP ? loss->swap : REPORT_NOT_SWAP];
 	cell->lost += loss->n;
 	cell->lost_bytes += loss->bytes;
+	if (loss->unswapped_bytes && loss->swap != IOT_SWAP_NONE) {
+		uint64_t bytes =
+			loss->bytes - iot_swapped(loss->swap, loss->bytes, loss->unswapped_bytes);
+
+		cell->lost_bytes -= bytes;
+		op->swap[REPORT_NOT_SWAP].lost_bytes += bytes;
+	}
 	return 0;
 }
 

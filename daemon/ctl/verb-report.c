@@ -63,8 +63,20 @@ static size_t segment_index(struct iot_scan *scan, const struct iot_segment *s, 
 	return 0;
 }
 
-static int read_requests(struct iot_scan *scan, struct report_view *v, uint64_t *last_ns,
-			 struct iot_error *err)
+/* Swap, and what the kernel merged with it. */
+static void add_totals(struct report_view *v, uint64_t realtime_ns, uint8_t op, uint8_t swap,
+		       uint64_t bytes, uint32_t unswapped_bytes)
+{
+	uint64_t swapped = iot_swapped(swap, bytes, unswapped_bytes);
+
+	if (swapped)
+		report_totals_add(&v->totals, realtime_ns, op, swap, swapped);
+	if (bytes > swapped)
+		report_totals_add(&v->totals, realtime_ns, op, IOT_SWAP_NONE, bytes - swapped);
+}
+
+static int read_requests(struct iot_scan *scan, const struct iot_filter *f, struct report_view *v,
+			 uint64_t *last_ns, struct iot_error *err)
 {
 	struct report_device *d = NULL;
 	const struct iot_segment *last_segment = NULL;
@@ -95,12 +107,13 @@ static int read_requests(struct iot_scan *scan, struct report_view *v, uint64_t 
 			last_segment = s;
 			last_dev = req.dev;
 		}
+		iot_filter_share(f, &req);
 		r = report_add(d, &req);
 		if (r < 0)
 			return r;
 		v->requests++;
 		realtime_ns = iot_segment_realtime_ns(s, req.complete_ns);
-		report_totals_add(&v->totals, realtime_ns, req.op, req.swap, req.bytes_done);
+		add_totals(v, realtime_ns, req.op, req.swap, req.bytes_done, req.unswapped_bytes);
 		if (v->rank.by != CTL_BY_NONE) {
 			r = rank_add(&v->rank, iot_segment_info(s), s, &req, realtime_ns);
 			if (r < 0)
@@ -125,6 +138,7 @@ static int read_losses(struct iot_segment *s, const struct iot_filter *f, struct
 	for (size_t i = 0; i < n; i++) {
 		if (!iot_filter_match_loss(f, s, &losses[i]))
 			continue;
+		iot_filter_share_loss(f, &losses[i]);
 		r = report_device(&v->report, info->machine_id, losses[i].dev,
 				  iot_dev_name(s, losses[i].dev, number, sizeof(number)),
 				  info->host, &d);
@@ -135,8 +149,8 @@ static int read_losses(struct iot_segment *s, const struct iot_filter *f, struct
 			return r;
 		v->lost += losses[i].n;
 		v->lost_bytes += losses[i].bytes;
-		report_totals_add(&v->totals, iot_segment_realtime_ns(s, losses[i].last_ns),
-				  losses[i].op, losses[i].swap, losses[i].bytes);
+		add_totals(v, iot_segment_realtime_ns(s, losses[i].last_ns), losses[i].op,
+			   losses[i].swap, losses[i].bytes, losses[i].unswapped_bytes);
 	}
 	return 0;
 }
@@ -177,7 +191,7 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 		return -ENOMEM;
 	v->losses_unfilterable = ctl_filter_beyond_losses(f);
 	v->filtered = ctl_filter_active(f);
-	r = read_requests(scan, v, last_ns, err);
+	r = read_requests(scan, f, v, last_ns, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {

@@ -78,6 +78,8 @@ static void print_request(const struct iot_request *r)
 	/* Only where there is something: the dumps of files without it stay as they are. */
 	if (r->file_by || r->cgroup_by || r->reclaim)
 		printf(" by=%u,%u reclaim=%u", r->file_by, r->cgroup_by, r->reclaim);
+	if (r->unswapped_bytes)
+		printf(" unswapped=%u", r->unswapped_bytes);
 	printf("\n");
 }
 

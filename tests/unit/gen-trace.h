@@ -197,6 +197,7 @@ static inline void gen_mixed(struct gen *g, struct iot_request *r)
 		r->swap = IOT_SWAP_OUT;
 		r->swap_rule = 1;
 		r->origin = IOT_ORIGIN_SWAP;
+		r->unswapped_bytes = gen_below(g, 10) ? 0 : r->bytes / 2;
 	}
 }
 
@@ -292,6 +293,7 @@ static inline const char *gen_difference(const struct iot_request *a, const stru
 	DIFFERS(file_by)
 	DIFFERS(cgroup_by)
 	DIFFERS(reclaim)
+	DIFFERS(unswapped_bytes)
 	DIFFERS(ring)
 #undef DIFFERS
 	return memcmp(a->comm, b->comm, sizeof(a->comm)) ? "comm" : NULL;

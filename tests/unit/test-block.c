@@ -202,7 +202,8 @@ static void test_selection(void **state)
 					    got.submitter == want->submitter &&
 					    got.file_by == want->file_by &&
 					    got.cgroup_by == want->cgroup_by &&
-					    got.reclaim == want->reclaim);
+					    got.reclaim == want->reclaim &&
+					    got.unswapped_bytes == want->unswapped_bytes);
 			if (mask & IOT_COLS_CONTEXT)
 				assert_true(got.pid == want->pid && got.tgid == want->tgid &&
 					    got.cgroup == want->cgroup &&
@@ -285,12 +286,14 @@ static void test_ledger(void **state)
 	}
 	XXH64_reset(a, 0);
 	XXH64_reset(b, 0);
-	assert_int_equal(iot_block_encode_losses(f->encoder, IOT_STREAM_BLOCK, 9, in, N, a, &data, &size, &info), 0);
+	assert_int_equal(iot_block_encode_losses(f->encoder, IOT_STREAM_BLOCK, 9, in, N, a, &data,
+						 &size, &info),
+			 0);
 	assert_int_equal(iot_block_header_decode(data, size, &parsed), 0);
 	assert_memory_equal(&info, &parsed, sizeof(info));
 	assert_int_equal(info.count, N);
-	assert_int_equal(iot_block_decode_losses(f->decoder, IOT_STREAM_BLOCK, &info, data + info.header_size,
-						 info.data_size, b, out),
+	assert_int_equal(iot_block_decode_losses(f->decoder, IOT_STREAM_BLOCK, &info,
+						 data + info.header_size, info.data_size, b, out),
 			 0);
 	assert_memory_equal(in, out, N * sizeof(*in));
 	assert_true(XXH64_digest(a) == XXH64_digest(b));
@@ -310,13 +313,15 @@ static void test_ledger_row_in_disorder(void **state)
 	const uint8_t *data;
 	size_t size;
 
-	assert_int_equal(iot_block_encode_losses(f->encoder, IOT_STREAM_BLOCK, 0, &loss, 1, NULL, &data, &size, NULL),
+	assert_int_equal(iot_block_encode_losses(f->encoder, IOT_STREAM_BLOCK, 0, &loss, 1, NULL,
+						 &data, &size, NULL),
 			 0);
 	assert_int_equal(iot_block_header_decode(data, size, &info), 0);
 	assert_int_equal(info.first_ns, 0);
 	assert_int_equal(info.last_ns, 50);
-	assert_int_equal(iot_block_decode_losses(f->decoder, IOT_STREAM_BLOCK, &info, data + info.header_size,
-						 info.data_size, NULL, &got),
+	assert_int_equal(iot_block_decode_losses(f->decoder, IOT_STREAM_BLOCK, &info,
+						 data + info.header_size, info.data_size, NULL,
+						 &got),
 			 0);
 	assert_memory_equal(&loss, &got, sizeof(got));
 }

@@ -111,10 +111,42 @@ static void test_every_field(void **state)
 	assert_int_equal(r.file_by, IOT_FILE_BY_SUBMITTER);
 	assert_int_equal(r.cgroup_by, IOT_CGROUP_BY_PAGE);
 	assert_int_equal(r.reclaim, IOT_RECLAIM_TASK);
+	assert_int_equal(r.unswapped_bytes, 0);
 	assert_int_equal(r.ring, 0);
 	assert_memory_equal(r.comm, "sixteen-byte-com", 16);
 	assert_int_equal(decode_block_time(&e, sizeof(e)), 1005);
 	assert_int_equal(decode_block_time(&e, sizeof(e) - 8), 0);
+}
+
+/* A merge of swap with others: the share comes out, also of one that was lost, and only beside a tag. */
+static void test_unswapped(void **state)
+{
+	struct ev_block e = sample();
+	struct ev_ledger_key key = {.id = 9, .probe = EV_PROBE_BLOCK_COMPLETE};
+	struct ev_ledger_val val = {.n = 1, .bytes = 1 << 20, .cmd_flags = e.cmd_flags};
+	struct iot_request r;
+	struct iot_loss l;
+	struct ev_hdr h;
+
+	(void)state;
+	e.unswapped = 0xffff;
+	assert_int_equal(decode_block_record(&decoder, &e, sizeof(e), &r, &h), 0);
+	assert_int_equal(r.swap, IOT_SWAP_OUT);
+	assert_int_equal(r.unswapped_bytes, 0xffff * 512);
+	e.swap_rule = EV_SWAP_NONE;
+	assert_int_equal(decode_block_record(&decoder, &e, sizeof(e), &r, &h), 0);
+	assert_int_equal(r.swap, IOT_SWAP_NONE);
+	assert_int_equal(r.unswapped_bytes, 0);
+
+	val.state = EV_BLOCK_SAW_START | EV_LEDGER_SWAP(EV_SWAP_FLAG) | EV_LEDGER_UNSWAPPED(0x3fff);
+	decode_block_loss(&decoder, &key, &val, &l);
+	assert_int_equal(l.swap, IOT_SWAP_OUT);
+	assert_int_equal(l.swap_rule, EV_SWAP_FLAG);
+	assert_int_equal(l.unswapped_bytes, 0x3fff * 512);
+	val.state = EV_BLOCK_SAW_START;
+	decode_block_loss(&decoder, &key, &val, &l);
+	assert_int_equal(l.swap, IOT_SWAP_NONE);
+	assert_int_equal(l.unswapped_bytes, 0);
 }
 
 /* Every value of the packed byte comes out, and none of it leaks into a neighbour. */
@@ -316,6 +348,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(test_every_field, setup),
 		cmocka_unit_test_setup(test_origin, setup),
+		cmocka_unit_test_setup(test_unswapped, setup),
 		cmocka_unit_test_setup(test_state_status_and_swap, setup),
 		cmocka_unit_test_setup(test_flags_cache, setup),
 		cmocka_unit_test_setup(test_not_a_record, setup),

@@ -44,6 +44,7 @@ static struct iot_request sample(void)
 		.cgroup_by = IOT_CGROUP_BY_PAGE,
 		.file_by = IOT_FILE_BY_SUBMITTER,
 		.reclaim = IOT_RECLAIM_KSWAPD,
+		.unswapped_bytes = 512,
 		.submitter = IOT_SUBMITTER_START,
 		.comm = "kswapd0",
 	};
@@ -89,7 +90,8 @@ static void test_json_exact(void **state)
 		"\"status\":0,\"submitter\":\"start\",\"swap_rule\":\"flag\","
 		"\"realtime_ns\":\"1795955696789000000\","
 		"\"capture\":\"000102030405060708090a0b0c0d0e0f\","
-		"\"file_by\":\"submitter\",\"cgroup_by\":\"page\",\"reclaim\":\"kswapd\"}");
+		"\"file_by\":\"submitter\",\"cgroup_by\":\"page\",\"reclaim\":\"kswapd\","
+		"\"unswapped_bytes\":512}");
 }
 
 /* What is not known is null, in each of the fields that can be unknown. */

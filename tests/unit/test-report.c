@@ -157,16 +157,27 @@ static void test_cells(void **state)
 	assert_int_equal(op->swap[REPORT_SWAP_IN].lost, 0);
 	loss.swap = IOT_SWAP_IN;
 	loss.n = 2;
+	loss.unswapped_bytes = 128;
 	assert_int_equal(report_add_loss(d, &loss), 0);
 	assert_int_equal(op->swap[REPORT_NOT_SWAP].lost, 7);
+	assert_int_equal(op->swap[REPORT_NOT_SWAP].lost_bytes, 512 + 128);
 	assert_int_equal(op->swap[REPORT_SWAP_IN].lost, 2);
-	assert_int_equal(op->swap[REPORT_SWAP_IN].lost_bytes, 512);
+	assert_int_equal(op->swap[REPORT_SWAP_IN].lost_bytes, 512 - 128);
+	/* Merged from both: one request of the one, bytes of each. */
+	r.unswapped_bytes = 1024;
+	assert_int_equal(report_add(d, &r), 0);
+	assert_int_equal(op->swap[REPORT_SWAP_IN].requests, 2);
+	assert_int_equal(op->swap[REPORT_SWAP_IN].bytes, 2 * 4096 - 1024);
+	assert_int_equal(op->swap[REPORT_SWAP_IN].bytes_done, 2 * 2048 - 1024);
+	assert_int_equal(op->swap[REPORT_NOT_SWAP].requests, 1);
+	assert_int_equal(op->swap[REPORT_NOT_SWAP].bytes, 4096 + 1024);
+	assert_int_equal(op->swap[REPORT_NOT_SWAP].bytes_done, 2048 + 1024);
 	assert_int_equal(report_cell_merge(&op->swap[0], &op->swap[2]), 0);
-	assert_int_equal(op->swap[0].requests, 2);
-	assert_int_equal(op->swap[0].bytes, 8192);
-	assert_int_equal(op->swap[0].bytes_done, 4096);
-	assert_int_equal(op->swap[0].merges, 6);
-	assert_int_equal(op->swap[0].requeues, 2);
+	assert_int_equal(op->swap[0].requests, 3);
+	assert_int_equal(op->swap[0].bytes, 3 * 4096);
+	assert_int_equal(op->swap[0].bytes_done, 3 * 2048);
+	assert_int_equal(op->swap[0].merges, 9);
+	assert_int_equal(op->swap[0].requeues, 3);
 	assert_int_equal(op->swap[0].lost, 9);
 	assert_int_equal(op->swap[0].lost_bytes, 1024);
 }
