@@ -175,7 +175,8 @@ nonce=$$.$RANDOM$RANDOM
 	echo "vm_nonce=$nonce"
 	echo "vm_label=$label"
 	printf 'vm_args="%s"\n' "$*"
-	echo 'export vm_label'
+	echo "vm_long=${LONG:+yes}"
+	echo 'export vm_label vm_long'
 } >"$root/tests/env"
 (cd "$root" && find . | cpio --quiet -o -H newc -R 0:0) >"$work/initrd" || die "cannot make the initramfs"
 rm -rf "$root"

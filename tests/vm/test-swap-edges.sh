@@ -1,0 +1,193 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck disable=SC1091,SC2034,SC2154 # libraries and variables of the guest
+#
+# Where a swap tag could go wrong: requests that were under way when recording began or ended, requests that are taken
+# back or completed in parts, losses, and swap that the request layer does not see at all.
+#
+# timeout: 400
+# vm: --memory 256 --disk swap=128M --module scsi_debug --module sd_mod --module zram --module lzo-rle --module lz4
+# vm: --module mq-deadline
+# vm: --built iotraced --built iotracectl --built tests/tools/block-workload --built tests/tools/swap-hog
+# vm: --built tests/tools/quiet-counters --tool mkfs.ext4 --tool filefrag --check check-swap.sh
+
+. /tests/lib/guest-lib.sh
+. /tests/lib/guest-swap.sh
+
+only=$*
+wanted() { case " ${only:-$1} " in *" $1 "*) ;; *) return 1 ;; esac }
+
+vm_modprobe sd_mod || bail modules "no sd_mod"
+vm_modprobe scsi_debug dev_size_mb=64 delay=1 max_queue=16 num_parts=2 || bail modules "no scsi_debug"
+wait_for 10 test -b /dev/sda2 || bail disk "scsi_debug made no sda2"
+debug=/sys/bus/pseudo/drivers/scsi_debug
+swap_cgroups
+swap_disk=$(vm_disk swap) || bail disk "no disk swap"
+for area in "$swap_disk" sda2; do mkswap "/dev/$area" >/dev/null || bail disk "mkswap $area"; done
+sleep 0.5
+
+# Nothing but a moment, not an instant of rest: /proc/diskstats counts a request when it ends, as the record does, so
+# the readings around start and end bound what the records of a dedicated disk may sum up to.
+edge() {
+	quiet-counters -n "$swap_session/$1"
+}
+
+# Recording begins and ends while the disk is at work, with many requests under way.
+if wanted edge; then
+	echo 12 >$debug/delay
+	swapon /dev/sda2 || bail edge "swapon failed"
+	swap_huge off
+	swap_ask=14 swap_get=8
+	swap_limit max
+	in_cgroup hog swap-hog -n one 6 fill run:600000 &
+	hogs=$!
+	in_cgroup hog swap-hog -n two 14 fill:600000 &
+	hogs="$hogs $!"
+	sleep 1
+	for round in 1 2 3; do
+		swap_name=edge$round
+		swap_session=/results/$swap_name
+		iot_setup "$swap_session"
+		printf '%s\n' "retention:" "  min_free: 0" >"$iot_dir/config.yaml"
+		swap_extents /dev/sda2 >"$swap_session/areas"
+		echo sda >"$swap_session/edge"
+		edge a0
+		iot_start || bail "$swap_name daemon" "it did not start"
+		edge a1
+		sleep 1
+		edge b0
+		iot_stop
+		assert_eq "$swap_name: the daemon ends well" 0 $?
+		sleep 0.2
+		edge b1
+	done
+	# shellcheck disable=SC2086 # two of them
+	kill $hogs || not_ok edge "the hogs have ended by themselves"
+	# shellcheck disable=SC2086
+	wait $hogs 2>/dev/null
+	swapoff /dev/sda2
+	wait_for 10 diskstats_idle sda
+	echo 1 >$debug/delay || not_ok edge "the disk is still at work"
+fi
+
+swap_all=sda
+swap_raw=sda1
+
+# The area is small, and slots stay taken as long as the page in memory is clean.
+swap_ask=14 swap_get=6
+
+# Requests taken back (a transport error is tried again, a busy host returns the request), and reads that the disk
+# completes by half: the rest goes on as the same request, with another first bio.
+fail_every() {
+	echo "$2" >$debug/opts
+	echo "$1" >$debug/every_nth
+}
+swap_failing() {
+	while [ ! -e /tmp/stop ]; do
+		for _opts in 16 0x8000 0x100; do
+			fail_every 5 $_opts
+			sleep 0.4
+		done
+	done &
+	_failing=$!
+	in_cgroup hog swap-hog -n errors "$swap_mb" fill touch:400 pageout touch:400
+	_status=$?
+	: >/tmp/stop
+	wait $_failing
+	fail_every 0 0
+	return $_status
+}
+if wanted errors; then
+	swap_begin errors
+	swap_area /dev/sda2
+	swap_huge off
+	swap_limit max
+	swap_beside swap_failing
+	swap_claim "swap requests were requeued" true '.requeued > 10'
+	swap_claim "swap requests came in parts" true '.partial > 10'
+	swap_end
+fi
+
+depth=$(cat /sys/block/sda/device/queue_depth)
+
+# Swap-outs merged with a file system's metadata, which the block layer counts to the same class: a swap file on an ext4
+# without a journal, of which each group's blocks begin right behind its bitmaps and its one block of inodes. (Directories
+# lie in their inodes, or their blocks would come between.)
+swap_mixed_writes() {
+	while [ ! -e /tmp/stop ]; do
+		touch /meta/?
+		sync
+	done &
+	_toucher=$!
+	_round="fill pageout sleep:200"
+	# shellcheck disable=SC2086 # operations
+	swap-hog -n meta 16 $_round $_round $_round $_round $_round $_round verify
+	_status=$?
+	: >/tmp/stop
+	wait $_toucher
+	return $_status
+}
+if wanted meta; then
+	vm_scheduler sda mq-deadline || bail meta "no mq-deadline"
+	mkfs.ext4 -q -F -b 4096 -I 256 -g 1024 -N 128 -m 0 -O inline_data,^has_journal,^flex_bg,^resize_inode,^metadata_csum \
+		-E lazy_itable_init=0,nodiscard /dev/sda1 >/tmp/mkfs.log 2>&1 || bail meta "mkfs.ext4: $(cat /tmp/mkfs.log)"
+	mkdir -p /meta
+	mount -t ext4 /dev/sda1 /meta || bail meta "ext4 cannot be mounted"
+	for group in 1 2 3 4 5 6 7 8; do mkdir /meta/$group; done
+	dd if=/dev/zero of=/meta/swapfile bs=1M count=24 conv=fsync 2>/dev/null && chmod 600 /meta/swapfile
+	mkswap /meta/swapfile >/dev/null || bail meta "mkswap"
+	sync
+	echo 1 >/sys/block/sda/device/queue_depth
+	swap_begin meta
+	: >"$swap_session/raw"
+	swap_area /meta/swapfile
+	rm -f /tmp/stop
+	swap_mixed_writes
+	assert_eq "meta: the workload ends well" 0 $?
+	swap_claim "swap was merged with metadata" true '.mixed > 0'
+	swap_end
+	umount /meta
+	echo "$depth" >/sys/block/sda/device/queue_depth
+fi
+
+# A ring for a fraction of what comes, and a daemon that does not get to run.
+swap_lossy() {
+	in_cgroup hog swap-hog -n loss "$swap_mb" fill pageout touch:1500 sleep:600 pageout verify &
+	_hog=$!
+	sleep 0.3
+	kill -STOP "$iot_pid"
+	sleep 1.5
+	kill -CONT "$iot_pid"
+	sleep 0.3
+	kill -STOP "$iot_pid"
+	wait $_hog
+	_status=$?
+	kill -CONT "$iot_pid"
+	return $_status
+}
+if wanted loss; then
+	swap_ask=32 swap_get=16
+	swap_all="$swap_disk sda"
+	swap_begin loss "streams:" "  block:" "    ring_size: 16KiB"
+	echo 10 >"$swap_session/verify"
+	swap_area "/dev/$swap_disk"
+	swap_limit max
+	swap_beside swap_lossy
+	swap_end
+	swap_all=sda
+fi
+
+# Swap into compressed memory: counted by the kernel, but no request is ever made.
+if wanted zram; then
+	vm_modprobe zram || bail modules "no zram"
+	echo 64M >/sys/block/zram0/disksize || bail zram "no disk"
+	mkswap /dev/zram0 >/dev/null || bail zram "no swap area"
+	swap_begin zram
+	echo invisible >"$swap_session/coverage"
+	swap_area /dev/zram0
+	: >"$swap_session/areas"
+	swap_hog max
+	swap_end
+fi
+
+tap_end
