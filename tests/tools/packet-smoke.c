@@ -333,7 +333,7 @@ static void report_probes(struct probes *p)
 		printf("device netns=%u if=%u probe=%u n=%llu records=%llu lost=%llu bytes=%llu "
 		       "code=%llu\n",
 		       rows[i].netns, rows[i].ifindex, rows[i].probe,
-		       (unsigned long long)(rows[i].n_records + rows[i].n_lost),
+		       (unsigned long long)rows[i].n_records + (unsigned long long)rows[i].n_lost,
 		       (unsigned long long)rows[i].n_records, (unsigned long long)rows[i].n_lost,
 		       (unsigned long long)rows[i].bytes, (unsigned long long)rows[i].n_code);
 }
