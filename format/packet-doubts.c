@@ -273,7 +273,8 @@ static void set_span(struct iot_doubts *d, size_t i)
 
 static int doubt_hole(struct iot_doubts *d, size_t i)
 {
-	const struct iot_doubt_segment *s = &d->segments[i], *prev = i > 0 ? s - 1 : NULL;
+	const struct iot_doubt_segment *prev = i > 0 ? &d->segments[i - 1] : NULL;
+	const struct iot_doubt_segment *s = &d->segments[i];
 	uint64_t prev_seq = prev ? prev->info->seq : 0;
 
 	if (prev && (memcmp(s->info->capture_id, prev->info->capture_id, 16) != 0 ||
@@ -330,7 +331,7 @@ static int index_losses(struct iot_doubts *d)
 
 	for (size_t i = 0; i < d->n_segments; i++)
 		n += d->segments[i].f ? d->segments[i].f->n_losses : 0;
-	d->losses = calloc(n + 1, sizeof(*d->losses));
+	d->losses = calloc(n + 1, sizeof(const struct iot_loss *));
 	d->losers = calloc(n + 1, sizeof(*d->losers));
 	if (!d->losses || !d->losers)
 		return -ENOMEM;
@@ -339,7 +340,7 @@ static int index_losses(struct iot_doubts *d)
 			if (d->segments[i].f->losses[k].n > 0)
 				d->losses[d->n_losses++] = &d->segments[i].f->losses[k];
 	if (d->n_losses > 1)
-		qsort(d->losses, d->n_losses, sizeof(*d->losses), cmp_loss);
+		qsort(d->losses, d->n_losses, sizeof(const struct iot_loss *), cmp_loss);
 	for (size_t i = 0; i < d->n_losses; i++)
 		if (d->losses[i]->id && (i == 0 || d->losses[i - 1]->id != d->losses[i]->id))
 			d->losers[d->n_losers++] = d->losses[i]->id;

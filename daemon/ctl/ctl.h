@@ -62,7 +62,7 @@ struct ctl {
 #define CTL_TAKES_EXPORT (1U << 4) /* --format --strict --force */
 #define CTL_TAKES_VERBOSE (1U << 5)
 #define CTL_TAKES_REPORT (1U << 6) /* --by --top --resolve --logical-bytes */
-#define CTL_TAKES_FLOW (1U << 7) /* of the filters, --flow and --probe */
+#define CTL_TAKES_FLOW (1U << 7)   /* of the filters, --flow and --probe */
 
 struct ctl_verb {
 	const char *name;

@@ -349,10 +349,9 @@ static void put_comment(struct section *s, const struct iot_packet *p,
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "; %.64s ifindex %u netns %u",
 				      names->iface ? names->iface : "", p->ifindex, p->netns);
 	if (p->probe == IOT_PROBE_KFREE_SKB)
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "; dropped: %.64s%s%.64s",
-				      names->reason ? names->reason : "reason not known",
-				      names->symbol ? " at " : "",
-				      names->symbol ? names->symbol : "");
+		snprintf(text + n, sizeof(text) - n, "; dropped: %.64s%s%.64s",
+			 names->reason ? names->reason : "reason not known",
+			 names->symbol ? " at " : "", names->symbol ? names->symbol : "");
 	else if (p->code)
 		snprintf(text + n, sizeof(text) - n, "; code %d", p->code);
 	put_text(&s->b, OPTION_COMMENT, text);

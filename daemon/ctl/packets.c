@@ -215,10 +215,10 @@ static int capture_init(struct ctl_capture *c, struct iot_scan *scan, size_t fir
 {
 	*c = (struct ctl_capture){.n = n};
 	c->segments = calloc(n, sizeof(struct iot_segment *));
-	c->infos = calloc(n, sizeof(*c->infos));
-	c->footers = calloc(n, sizeof(*c->footers));
+	c->infos = calloc(n, sizeof(const struct iot_segment_info *));
+	c->footers = calloc(n, sizeof(const struct iot_footer *));
 	c->copies = calloc(n, sizeof(*c->copies));
-	c->ledgers = calloc(n, sizeof(*c->ledgers));
+	c->ledgers = calloc(n, sizeof(struct iot_loss *));
 	if (!c->segments || !c->infos || !c->footers || !c->copies || !c->ledgers)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)

@@ -56,11 +56,18 @@ static uint64_t hash_key(const struct drop_key *k)
 	return h ^ h >> 29;
 }
 
+static bool same_key(const struct drop_key *a, const struct drop_key *b)
+{
+	return a->where == b->where && a->netns == b->netns && a->ifindex == b->ifindex &&
+	       a->code == b->code && a->host == b->host &&
+	       memcmp(&a->flow, &b->flow, sizeof(a->flow)) == 0;
+}
+
 static size_t slot_of(const struct drops *d, const struct drop_key *k)
 {
 	size_t at = (size_t)hash_key(k) & (d->n_slots - 1);
 
-	while (d->slots[at] && memcmp(&d->rows[d->slots[at] - 1].key, k, sizeof(*k)) != 0)
+	while (d->slots[at] && !same_key(&d->rows[d->slots[at] - 1].key, k))
 		at = (at + 1) & (d->n_slots - 1);
 	return at;
 }
@@ -95,7 +102,7 @@ static int row_of(struct drops *d, const struct drop_key *k, struct drop_row **r
 	return 0;
 }
 
-/* Padding would make equal keys differ. */
+/* Keys are hashed as bytes: padding would make equal ones differ. */
 static void make_key(struct drop_key *k, const struct iot_flow *flow, uint32_t netns,
 		     uint32_t ifindex, int32_t code, uint64_t where, size_t capture)
 {

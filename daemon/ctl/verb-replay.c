@@ -248,7 +248,7 @@ int verb_replay(struct ctl *c, int argc, char **argv)
 	struct json_object *rows = NULL, *o;
 	struct iot_error err = {0};
 	struct iot_verdict v;
-	struct replay replay;
+	struct replay replay = {0};
 	int code, r;
 
 	code = ctl_packets_scan(c, argc, argv, &scan);
