@@ -203,9 +203,9 @@ static void request_key(const struct iot_batch *b, uint32_t i, struct iot_row_ke
 				IOT_FLAG_NO_START;
 }
 
-#define WORD(n_bits, n_dict, n_word)                                                  \
-	{                                                                             \
-		n_bits, .table = 1 + (n_dict), .word = n_word, .flags = IOT_DESC_WORD \
+#define WORD(n_bits, n_dict, n_word)                                                    \
+	{                                                                               \
+		n_bits, .table = 1 + (n_dict), .word = (n_word), .flags = IOT_DESC_WORD \
 	}
 #define BIT(c) (1ULL << (c))
 #define MUST IOT_DESC_MUST

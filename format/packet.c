@@ -323,9 +323,9 @@ static void packet_id_range(const struct iot_batch *b, uint64_t *ret_min, uint64
 }
 
 #define BIT(c) (1ULL << (c))
-#define WORD(n_bits, n_table, n_word)                                                  \
-	{                                                                              \
-		n_bits, .table = 1 + (n_table), .word = n_word, .flags = IOT_DESC_WORD \
+#define WORD(n_bits, n_table, n_word)                                                    \
+	{                                                                                \
+		n_bits, .table = 1 + (n_table), .word = (n_word), .flags = IOT_DESC_WORD \
 	}
 #define OBJECT_WORDS (BIT(IOT_PCOLUMN_OBJECT_CPU) | BIT(IOT_PCOLUMN_OBJECT_COUNTER))
 #define FLOW_WORDS                                                                                \
