@@ -93,7 +93,7 @@ static __always_inline bool block_rq_selected(struct emit_run *run, struct reque
 	if (run->active->filter == EV_FILTER_NONE)
 		return true;
 	if ((run->active->filter & EV_FILTER_DROP_SWAP) &&
-	    block_swap_rule(KREAD(direct, rq, cmd_flags), KREAD(direct, rq, bio), NULL, direct))
+	    block_swap_rule(KREAD(direct, rq, cmd_flags), KREAD(direct, rq, bio), direct))
 		return false;
 	return block_dev_selected(run, compat_disk_dev(compat_rq_disk(rq, direct), direct));
 }
@@ -104,7 +104,7 @@ static __always_inline bool block_bio_selected(struct emit_run *run, struct bio 
 	if (run->active->filter == EV_FILTER_NONE)
 		return true;
 	if ((run->active->filter & EV_FILTER_DROP_SWAP) &&
-	    block_swap_rule(KREAD(direct, bio, bi_opf), bio, NULL, direct))
+	    block_swap_rule(KREAD(direct, bio, bi_opf), bio, direct))
 		return false;
 	return block_dev_selected(run, compat_disk_dev(compat_bio_disk(bio, direct), direct));
 }

@@ -138,41 +138,43 @@ static __always_inline bool block_in_swap_area(__u32 dev, __u64 sector)
 	return false;
 }
 
-/* Swap reads carry no flag, but their first page is in the swap cache, about to be filled. */
-static __always_inline __u8 block_swap_rule(__u32 cmd_flags, struct bio *bio, __u64 *scratch,
-					    const bool direct)
+/* The rules that need no page. */
+static __always_inline __u8 block_swap_told(__u32 cmd_flags, struct bio *bio, const bool direct)
 {
-	struct page *page, *head;
-	__u32 dev;
+	__u32 op = cmd_flags & block_op_mask, dev;
 
 	if (cmd_flags & block_req_swap)
 		return EV_SWAP_FLAG;
-	if (!bio)
+	if (!block_swap_by_area || !bio || (op != block_op_read && op != block_op_write) ||
+	    (op == block_op_read ? block_reads_pages : block_req_swap != 0))
 		return EV_SWAP_NONE;
-	cmd_flags &= block_op_mask;
-	if (block_swap_by_area && (cmd_flags == block_op_read || cmd_flags == block_op_write)) {
-		dev = compat_disk_dev(compat_bio_disk(bio, direct), direct);
-		if ((cmd_flags == block_op_read ? !block_reads_pages : !block_req_swap) &&
-		    block_in_swap_area(dev, KREAD(direct, bio, bi_iter.bi_sector)))
-			return EV_SWAP_PARTITION;
-	}
-	if (cmd_flags != block_op_read || !block_reads_pages || !block_swap_page_flags ||
+	dev = compat_disk_dev(compat_bio_disk(bio, direct), direct);
+	return block_in_swap_area(dev, KREAD(direct, bio, bi_iter.bi_sector)) ? EV_SWAP_PARTITION
+									      : EV_SWAP_NONE;
+}
+
+/* Swap reads carry no flag, but their first page is in the swap cache, about to be filled. */
+static __always_inline __u8 block_swap_rule(__u32 cmd_flags, struct bio *bio, const bool direct)
+{
+	__u8 rule = block_swap_told(cmd_flags, bio, direct);
+	struct page *page, *head;
+	bool swap = false;
+
+	if (rule || !bio || (cmd_flags & block_op_mask) != block_op_read || !block_reads_pages ||
 	    (KREAD(direct, bio, bi_flags) & block_bio_pinned))
-		return EV_SWAP_NONE;
-	/* The head's address is computed, which no plain load may use. */
-	head = block_find_page(bio, scratch, &page, direct);
+		return rule;
+	head = block_find_page(bio, NULL, &page, direct);
 	if (head)
-		return block_swaps_in(compat_page_flags(head, false)) ? EV_SWAP_PAGE : EV_SWAP_NONE;
-	if (page)
-		return block_swaps_in(compat_page_flags(page, direct)) ? EV_SWAP_PAGE
-								       : EV_SWAP_NONE;
-	return EV_SWAP_NONE;
+		swap = block_swaps_in(compat_page_flags(head, false));
+	else if (page)
+		swap = block_swaps_in(compat_page_flags(page, direct));
+	return swap ? EV_SWAP_PAGE : EV_SWAP_NONE;
 }
 
 /*
- * What a page belongs to; with EV_ORIGIN_FILE, also e->ino and e->fsdev. Not for swap, which is told
- * before. A mapping is believed only if it is its own inode's: anything else at that place in struct page
- * is not.
+ * What a page belongs to; with EV_ORIGIN_FILE, also e->ino and e->fsdev. Of swap, only what is read is told
+ * here. A mapping is believed only if it is its own inode's: anything else at that place in struct page is
+ * not.
  */
 static __always_inline __u8 block_page_origin(struct ev_block *e, struct page *page,
 					      __u32 cmd_flags, const bool direct)
@@ -185,6 +187,13 @@ static __always_inline __u8 block_page_origin(struct ev_block *e, struct page *p
 	bool expected;
 	__u64 word;
 
+	if ((cmd_flags & block_op_mask) == block_op_read) {
+		if (block_swaps_in(flags))
+			return EV_ORIGIN_SWAP;
+		expected = block_reads_into(flags);
+	} else {
+		expected = flags & block_page_writeback;
+	}
 	if ((flags & block_page_slab) ||
 	    (block_page_type_slab && compat_page_type(page, direct) == block_page_type_slab))
 		return private;
@@ -206,10 +215,6 @@ static __always_inline __u8 block_page_origin(struct ev_block *e, struct page *p
 	/* btrfs keeps its trees in the page cache of an inode that no stat shows. */
 	if (cmd_flags & block_req_meta)
 		return EV_ORIGIN_METADATA;
-	if ((cmd_flags & block_op_mask) == block_op_read)
-		expected = block_reads_into(flags);
-	else
-		expected = flags & block_page_writeback;
 	if (!expected)
 		return flags & block_page_private ? EV_ORIGIN_UNKNOWN : EV_ORIGIN_DIRECT;
 	sb = KREAD(direct, host, i_sb);
@@ -248,17 +253,25 @@ static __always_inline __u64 block_page_owner(struct page *page, const bool dire
 	return memcg ? BPF_CORE_READ(memcg, css.cgroup, kn, id) : 0;
 }
 
-/* Both for a page behind a number: one copy of the code, since few requests come this way. */
+/* The owner matters where another task may act for it: what is swapped or written back. */
+static __always_inline bool block_owner_answers(__u8 origin, __u32 op)
+{
+	return origin == EV_ORIGIN_SWAP || (origin == EV_ORIGIN_FILE && op != block_op_read);
+}
+
+/*
+ * Both for a page behind a number: one copy of the code, since few requests come this way. e->swap_rule is
+ * set if it was told by the flag.
+ */
 static __noinline __u64 block_copied_origin(struct ev_block *e, __u64 page, __u32 cmd_flags,
 					    __u8 *ret_origin)
 {
-	bool swap = e->swap_rule != EV_SWAP_NONE;
 	__u8 origin = EV_ORIGIN_SWAP;
 
-	if (!swap)
+	if (e->swap_rule == EV_SWAP_NONE)
 		origin = block_page_origin(e, (struct page *)page, cmd_flags, false);
 	*ret_origin = origin;
-	if (!swap && (origin != EV_ORIGIN_FILE || (cmd_flags & block_op_mask) == block_op_read))
+	if (!block_owner_answers(origin, cmd_flags & block_op_mask))
 		return 0;
 	return block_page_owner((struct page *)page, false);
 }
@@ -291,13 +304,49 @@ static __always_inline __u8 block_task_reclaim(struct task_struct *task, bool sw
 	return stalled ? EV_RECLAIM_DIRECT : EV_RECLAIM_PROACTIVE;
 }
 
-static __always_inline __u8 block_reclaim(bool swap_out)
+/* The current task's reclaim, and its cgroup on v2. Plain loads where the task can be had typed (5.11). */
+static __always_inline __u8 block_current(bool swap_out, __u64 *ret_cgroup, const bool direct)
 {
-	if (bpf_core_enum_value_exists(enum bpf_func_id___task_btf, BPF_FUNC_get_current_task_btf))
-		return block_task_reclaim((void *)bpf_get_current_task_btf(), swap_out, true);
+	if (bpf_core_enum_value_exists(enum bpf_func_id___task_btf,
+				       BPF_FUNC_get_current_task_btf)) {
+		struct task_struct *task = (void *)bpf_get_current_task_btf();
+
+		if (direct)
+			*ret_cgroup = task->cgroups->dfl_cgrp->kn->id;
+		else
+			*ret_cgroup = bpf_get_current_cgroup_id();
+		return block_task_reclaim(task, swap_out, true);
+	}
+	*ret_cgroup = bpf_get_current_cgroup_id();
 	if (!block_copies)
 		return EV_RECLAIM_NONE;
 	return block_task_reclaim((void *)bpf_get_current_task(), swap_out, false);
+}
+
+/* Looks at the page that speaks for a bio with data; returns the page's owner where that answers. */
+static __always_inline __u64 block_look(struct ev_block *e, struct bio *bio, __u32 cmd_flags,
+					__u8 *ret_origin, const bool direct)
+{
+	struct page *page, *head;
+	__u8 origin = EV_ORIGIN_UNKNOWN;
+
+	/* User pages are pinned for I/O: no need to look at one (a clone of the bio has lost the mark). */
+	if (KREAD(direct, bio, bi_flags) & block_bio_pinned) {
+		*ret_origin = EV_ORIGIN_DIRECT;
+		return 0;
+	}
+	head = block_find_page(bio, &e->ino, &page, direct);
+	e->ino = 0; /* it was the scratch */
+	if (head)
+		return block_copied_origin(e, (__u64)head, cmd_flags, ret_origin);
+	if (e->swap_rule)
+		origin = EV_ORIGIN_SWAP;
+	else if (page)
+		origin = block_page_origin(e, page, cmd_flags, direct);
+	*ret_origin = origin;
+	if (!page || !block_owner_answers(origin, cmd_flags & block_op_mask))
+		return 0;
+	return block_page_owner(page, direct);
 }
 
 /*
@@ -310,52 +359,45 @@ static __always_inline void block_origin(struct ev_block *e, struct bio *bio, __
 					 __u32 cmd_flags, bool passthrough, const __u8 submitter,
 					 const bool direct)
 {
-	__u8 origin = EV_ORIGIN_UNKNOWN, by = EV_CGROUP_BY_PAGE, reclaim = EV_RECLAIM_NONE, rule;
+	__u8 rule = block_swap_told(cmd_flags, bio, direct);
+	__u8 origin = rule ? EV_ORIGIN_SWAP : EV_ORIGIN_UNKNOWN;
+	__u8 by = EV_CGROUP_BY_PAGE, reclaim = EV_RECLAIM_NONE;
 	__u32 op = cmd_flags & block_op_mask;
-	__u64 cgroup = 0, blkg = 0;
-	struct page *page, *head;
+	__u64 cgroup = 0, blkg, mine = 0;
 
-	rule = block_swap_rule(cmd_flags, bio, &e->ino, direct);
 	e->swap_rule = rule;
 	if (passthrough) {
 		origin = EV_ORIGIN_PASSTHROUGH;
 	} else if (!bio || !n_bytes ||
 		   (op != block_op_read && op != block_op_write && op != block_op_append)) {
 		origin = EV_ORIGIN_NO_DATA;
-	} else if (!block_reads_pages) {
-		origin = rule ? EV_ORIGIN_SWAP : EV_ORIGIN_UNKNOWN;
-	} else if (KREAD(direct, bio, bi_flags) & block_bio_pinned) {
-		origin = EV_ORIGIN_DIRECT;
-	} else {
-		head = block_find_page(bio, &e->ino, &page, direct);
-		if (head) {
-			cgroup = block_copied_origin(e, (__u64)head, cmd_flags, &origin);
-		} else {
-			e->ino = 0;
-			if (rule)
-				origin = EV_ORIGIN_SWAP;
-			else if (page)
-				origin = block_page_origin(e, page, cmd_flags, direct);
-			if (page && (rule || (origin == EV_ORIGIN_FILE && op != block_op_read)))
-				cgroup = block_page_owner(page, direct);
-		}
+	} else if (block_reads_pages) {
+		cgroup = block_look(e, bio, cmd_flags, &origin, direct);
+		if (origin == EV_ORIGIN_SWAP && !rule)
+			e->swap_rule = EV_SWAP_PAGE;
 	}
 	if (submitter == EV_SUBMITTER_START)
-		reclaim = block_reclaim(rule && op == block_op_write);
+		reclaim = block_current(rule && op == block_op_write, &mine, direct);
 	if (cgroup <= 1) {
 		blkg = bio && block_blkio_cgroups ? compat_bio_cgroup(bio, direct) : 0;
 		if (blkg > cgroup) {
 			cgroup = blkg;
 			by = EV_CGROUP_BY_BLKG;
 		}
+		if (submitter == EV_SUBMITTER_START) {
+			if (cgroup <= 1) {
+				cgroup = mine;
+				by = EV_CGROUP_BY_SUBMITTER;
+			}
+		} else if (submitter != EV_SUBMITTER_NONE && !cgroup) {
+			cgroup = bpf_get_current_cgroup_id();
+			by = EV_CGROUP_BY_SUBMITTER;
+		}
 	}
-	if (submitter != EV_SUBMITTER_NONE &&
-	    (submitter == EV_SUBMITTER_START ? cgroup <= 1 : !cgroup)) {
-		cgroup = bpf_get_current_cgroup_id();
-		by = EV_CGROUP_BY_SUBMITTER;
-	}
+	if (!cgroup)
+		by = EV_CGROUP_BY_NONE;
 	e->cgroup = cgroup;
-	e->origin = origin | (cgroup ? by : 0) << EV_CGROUP_BY_SHIFT | reclaim << EV_RECLAIM_SHIFT;
+	e->origin = origin | by << EV_CGROUP_BY_SHIFT | reclaim << EV_RECLAIM_SHIFT;
 }
 
 /* What the submitter had to say, where a hook of its own met it earlier: by the same rules. */

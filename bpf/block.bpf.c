@@ -141,7 +141,7 @@ __noinline __u32 block_swap_bytes(__u64 first)
 	if (!block_copies)
 		return 0;
 	for (int i = 0; i < BLOCK_MAX_MIXED; i++) {
-		if (block_swap_rule(BPF_CORE_READ(bio, bi_opf), bio, NULL, false))
+		if (block_swap_rule(BPF_CORE_READ(bio, bi_opf), bio, false))
 			n += BPF_CORE_READ(bio, bi_iter.bi_size);
 		bio = BPF_CORE_READ(bio, bi_next);
 		if (!bio)
@@ -308,9 +308,8 @@ static __always_inline int block_getrq(struct bio *bio, const bool direct)
 		return 0;
 	}
 	note.start_ns = bpf_ktime_get_ns();
-	note.cgroup = bpf_get_current_cgroup_id();
 	note.cmd_flags = KREAD(direct, bio, bi_opf);
-	note.reclaim = block_reclaim(note.cmd_flags & block_req_swap);
+	note.reclaim = block_current(note.cmd_flags & block_req_swap, &note.cgroup, direct);
 	compat_current(&note.pid, &note.tgid, note.comm, direct);
 	if (bpf_map_update_elem(&notes, &key, &note, BPF_ANY))
 		emit_identity_full(&run);
@@ -388,7 +387,7 @@ static __always_inline int block_complete_unidentified(struct emit_run *run, str
 	lost.cmd_flags = KREAD(direct, rq, cmd_flags);
 	lost.rq_flags = rq_flags;
 	lost.state = lost.part && (rq_flags & block_rqf_io_stat) ? 0 : EV_BLOCK_NO_STAT;
-	lost.state |= EV_LEDGER_SWAP(block_swap_rule(lost.cmd_flags, bio, NULL, direct));
+	lost.state |= EV_LEDGER_SWAP(block_swap_rule(lost.cmd_flags, bio, direct));
 	lost.status = error;
 	emit_lost(run, 0, &lost, now);
 	return 0;

@@ -75,6 +75,7 @@ struct task_struct {
 	char comm[16];
 	unsigned int in_memstall : 1;
 	struct reclaim_state *reclaim_state;
+	struct css_set *cgroups;
 };
 
 struct kernfs_node {
@@ -83,6 +84,10 @@ struct kernfs_node {
 
 struct cgroup {
 	struct kernfs_node *kn;
+};
+
+struct css_set {
+	struct cgroup *dfl_cgrp;
 };
 
 struct cgroup_subsys_state {

@@ -66,6 +66,12 @@ void manager_swaps_look(struct manager *m)
 							 : "an unknown device");
 	swaps_done(&m->swaps);
 	m->swaps = now;
+	for (size_t i = 0; i < m->n_streams; i++) {
+		r = probes_refresh_swap_areas(m->streams[i].probes);
+		if (r < 0)
+			log_error("swap areas: %s: requests to new ones are not told as swap",
+				  strerror(-r));
+	}
 }
 
 static int on_swaps(sd_event_source *source, int fd, uint32_t revents, void *userdata)

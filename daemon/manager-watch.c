@@ -195,11 +195,6 @@ static void rescan_devices(struct manager *m)
 	const struct iot_device_filter *f = &m->config->devices;
 	int r;
 
-	for (size_t i = 0; i < m->n_streams; i++) {
-		r = probes_refresh_swap_areas(m->streams[i].probes);
-		if (r < 0 && log_limit_pass(&m->filter_limit, manager_now_ns(), NULL))
-			log_error("/proc/swaps: %s", strerror(-r));
-	}
 	manager_filter_step(m);
 	if (m->filter_pending || (f->include.n == 0 && f->exclude.n == 0))
 		return;
