@@ -271,11 +271,13 @@ static void set_span(struct iot_doubts *d, size_t i)
 	s->last_ns = iot_add_sat(s->last_ns, IOT_EPOCH_SLACK_NS);
 }
 
-static int doubt_hole(struct iot_doubts *d, size_t i)
+/* prev: the one given before, or NULL. */
+static int doubt_hole(struct iot_doubts *d, const struct iot_doubt_segment *prev,
+		      const struct iot_doubt_segment *s)
 {
-	const struct iot_doubt_segment *prev = i > 0 ? &d->segments[i - 1] : NULL;
-	const struct iot_doubt_segment *s = &d->segments[i];
 	uint64_t prev_seq = prev ? prev->info->seq : 0;
+
+	assert(s);
 
 	if (prev && (memcmp(s->info->capture_id, prev->info->capture_id, 16) != 0 ||
 		     s->info->stream != prev->info->stream))
@@ -301,10 +303,12 @@ static int doubt_chain(struct iot_doubts *d)
 	const struct iot_doubt_segment *last;
 	int r = 0;
 
+	assert(d->segments);
+
 	if (d->n_segments == 0)
 		return add_doubt(d, IOT_DOUBT_CLAIMS, 0, 0, UINT64_MAX, "no segment was given");
 	for (size_t i = 0; r == 0 && i < d->n_segments; i++)
-		r = doubt_hole(d, i);
+		r = doubt_hole(d, i > 0 ? &d->segments[i - 1] : NULL, &d->segments[i]);
 	last = &d->segments[d->n_segments - 1];
 	/* A shutdown ends the capture: nothing can follow. */
 	if (r == 0 && last->f && last->f->reason != IOT_SEAL_SHUTDOWN &&
@@ -341,9 +345,12 @@ static int index_losses(struct iot_doubts *d)
 				d->losses[d->n_losses++] = &d->segments[i].f->losses[k];
 	if (d->n_losses > 1)
 		qsort(d->losses, d->n_losses, sizeof(const struct iot_loss *), cmp_loss);
-	for (size_t i = 0; i < d->n_losses; i++)
-		if (d->losses[i]->id && (i == 0 || d->losses[i - 1]->id != d->losses[i]->id))
-			d->losers[d->n_losers++] = d->losses[i]->id;
+	for (size_t i = 0; i < d->n_losses; i++) {
+		uint64_t id = d->losses[i] ? d->losses[i]->id : 0;
+
+		if (id && (d->n_losers == 0 || d->losers[d->n_losers - 1] != id))
+			d->losers[d->n_losers++] = id;
+	}
 	return 0;
 }
 
