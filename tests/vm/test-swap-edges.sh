@@ -5,6 +5,7 @@
 # Where a swap tag could go wrong: requests that were under way when recording began or ended, requests that are taken
 # back or completed in parts, losses, and swap that the request layer does not see at all.
 #
+# vm-kernels: 6.12
 # timeout: 400
 # vm: --memory 256 --disk swap=128M --module scsi_debug --module sd_mod --module zram --module lzo-rle --module lz4
 # vm: --module mq-deadline
