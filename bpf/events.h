@@ -22,7 +22,7 @@
 #include <linux/types.h>
 #endif
 
-#define EV_ABI 3U
+#define EV_ABI 4U
 
 #define EV_COMM_LEN 16
 
@@ -325,7 +325,8 @@ struct ev_packet_entry {
 	__u8 ip_proto;	 /* at the last observation */
 	__u8 first_seen; /* hooks that a packet passes once per device: on the first one */
 	__u8 seen;	 /* on the present one */
-	__u8 pad[2];
+	__u8 touched;	 /* idle: an unselected packet was seen here whose end was not */
+	__u8 pad;
 };
 
 enum ev_packet_state {

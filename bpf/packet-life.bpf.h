@@ -16,7 +16,8 @@
  * would make every absence meaningless. With tracepoints alone an unselected packet gets no entry: its
  * end might not be observed, and the next holder of the address, whom the filter wants, would be
  * taken for it. So it is asked again at each of its events, and may be selected late (after an address
- * translation, say); FROM_START stays clear then.
+ * translation, say); FROM_START stays clear then, since each such event leaves its mark in the idle
+ * entry until an end is observed.
  *
  * One context at a time works on a packet, so plain stores into its entry are enough.
  */
@@ -155,7 +156,7 @@ static __always_inline void packet_begin(struct emit_run *run, struct ev_packet_
 	p->hdr.id = emit_new_id(run);
 	if (p->hdr.id) {
 		/* Only what the entry keeps is said of the packet for good. */
-		keep = e ? EV_PACKET_FROM_START : 0;
+		keep = e && !e->touched ? EV_PACKET_FROM_START : 0;
 		if (!packet_exact && p->ip_proto == PACKET_TCP)
 			keep |= EV_PACKET_MERGED;
 		struct ev_packet_entry fresh = {

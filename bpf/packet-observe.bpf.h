@@ -161,6 +161,8 @@ static __always_inline bool packet_observe(struct emit_run *run, struct ev_packe
 	e = packet_entry(run, key, &live, &reaped);
 	p->ts_ns = bpf_ktime_get_ns();
 	if ((how & PACKET_ENDS) && !live && !(how & PACKET_ALWAYS)) {
+		if (e)
+			e->touched = 0;
 		emit_folded(run);
 		return false;
 	}
@@ -193,8 +195,10 @@ static __always_inline bool packet_observe(struct emit_run *run, struct ev_packe
 		packet_continue(e, p, how >> PACKET_ONCE_SHIFT);
 	} else if (packet_selected(run, p, &filter)) {
 		if (how & PACKET_ENDS) {
-			if (e)
+			if (e && !e->touched)
 				p->flags |= EV_PACKET_FROM_START;
+			if (e)
+				e->touched = 0;
 			packet_emit_once(run, p);
 			return true;
 		}
@@ -203,6 +207,8 @@ static __always_inline bool packet_observe(struct emit_run *run, struct ev_packe
 		else
 			packet_begin(run, e, key, p, how >> PACKET_ONCE_SHIFT);
 	} else {
+		if (e)
+			e->touched = !(how & PACKET_ENDS);
 		packet_unselected(run, p, how, worth);
 		return false;
 	}

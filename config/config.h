@@ -52,8 +52,6 @@ struct iot_packet_config {
 	uint64_t drops_per_s; /* always-on events per CPU and reason */
 	bool gro;
 	bool qdisc;
-	bool functions;
-	bool programs;
 };
 
 struct iot_device_filter {

@@ -98,12 +98,6 @@ const struct config_key config_keys[] = {
 	{ .path = "streams.packet.qdisc", .type = CONFIG_BOOL, .flags = CONFIG_RESTART,
 	  .offset = FIELD(packets.qdisc), .max = 1, .def = "false",
 	  .doc = "observe queueing disciplines, too" },
-	{ .path = "streams.packet.functions", .type = CONFIG_BOOL, .flags = CONFIG_RESTART,
-	  .offset = FIELD(packets.functions), .max = 1, .def = "true",
-	  .doc = "observe the stack's functions where the kernel lets us" },
-	{ .path = "streams.packet.programs", .type = CONFIG_BOOL, .flags = CONFIG_RESTART,
-	  .offset = FIELD(packets.programs), .max = 1, .def = "true",
-	  .doc = "observe the TC and XDP programs of others where the kernel lets us" },
 	/* The kernel takes power-of-two, page-aligned u32 sizes. */
 	{ .path = "streams.packet.ring_size", .type = CONFIG_SIZE,
 	  .flags = CONFIG_RESTART | CONFIG_POWER_OF_TWO | CONFIG_PAGES,

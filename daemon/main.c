@@ -94,8 +94,6 @@ static int open_packet(const struct iot_config *c, struct probes **ret, struct i
 		.identities = c->packet.in_flight_entries,
 		.gro = c->packets.gro,
 		.qdisc = c->packets.qdisc,
-		.functions = c->packets.functions,
-		.programs = c->packets.programs,
 	};
 	const struct probes_options po = {
 		.kind = IOT_STREAM_PACKET, .stream = &c->packet, .packet = &options};

@@ -56,7 +56,7 @@ static int locate(const char *path, struct ev_swap_area *ret)
 {
 	struct ev_swap_area area = {0};
 	unsigned int major, minor;
-	uint64_t start, size;
+	uint64_t start = 0, size = 0;
 	struct stat st;
 	int r;
 

@@ -53,8 +53,6 @@ struct probes_packet_options {
 	uint64_t identities;	 /* sk_buff addresses known at once; 0 = 131072 */
 	bool gro;		 /* also napi_gro_{receive,frags} entry and exit */
 	bool qdisc;		 /* also qdisc enqueue and dequeue */
-	bool functions;		 /* also the function probes, where the kernel lets them attach */
-	bool programs;		 /* also the TC and XDP programs that are loaded */
 };
 
 /* The mmap'ed ring of one CPU group. Positions are monotonic byte counts, as in the kernel ABI. */

@@ -39,9 +39,8 @@ const char ctl_help_filters[] =
 	"     --id N               this request, or this packet\n";
 
 const char ctl_help_flow[] =
-	"     --flow FLOW          packets: \"udp 10.0.0.1:4000 > 10.0.0.2:53\", with <> both "
-	"ways;\n"
-	"                          protocol, addresses, ports may be left out: \":53\"\n"
+	"     --flow FLOW          packets: \"udp 10.0.0.1:4000 > 10.0.0.2:53\"; <> both\n"
+	"                          ways; protocol, addresses, ports may be left out: \":53\"\n"
 	"     --probe NAME         packets: observed at this probe\n";
 
 const char ctl_help_verb_options[] =

@@ -34,7 +34,7 @@ static const struct ctl_verb verbs[] = {
 	 "the middle of a name, as a shell would take it; --json has all.\n",
 	 "iotracectl segments --since yesterday"},
 	{"cat", "[PATH...]", "Print what was recorded in time order", verb_cat, CTL_TAKES_FILTERS,
-	 "One line a request, or an observation of a packet; with --json one object a line.\n"
+	 "One line a request, or an observation of a packet; with --json an object a line.\n"
 	 "What is missing is said on stderr.\n",
 	 "iotracectl cat --dev nvme0n1 --op write --min-latency 50ms --since -1h"},
 	{"report", "[PATH...]", "Counts, rates and latencies per device and operation", verb_report,
@@ -53,7 +53,7 @@ static const struct ctl_verb verbs[] = {
 	 "Instead of ID --flow: all packets of the flow. With --probe: did any (of the flow,\n"
 	 "within the time) reach it? Exit code: 0 proved that none did, 12 one did, 11 not\n"
 	 "known. Otherwise 0 if nothing is missing, 10 lost, 11 unknown.\n",
-	 "iotracectl explain --flow 'udp :53' --probe ip_rcv --since -5m"},
+	 "iotracectl explain --flow 'udp :53' --probe netif_receive_skb --since -5m"},
 	{"drops", "[PATH...]", "Dropped packets by reason, place, interface and flow", verb_drops,
 	 CTL_TAKES_TIME | CTL_TAKES_FLOW, "LOST are drops whose records were lost.\n",
 	 "iotracectl drops --since -1h"},

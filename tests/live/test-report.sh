@@ -28,7 +28,7 @@ cleanup() {
 trap cleanup EXIT
 loop_setup "$dir" 128M || bail "loop device" "none to be had"
 mkfs.ext4 -q -F -E lazy_itable_init=0,lazy_journal_init=0 "$loop" || bail "ext4" "mkfs.ext4 failed"
-mkdir "$mnt" && mount -t ext4 "$loop" "$mnt" || bail "ext4" "it cannot be mounted"
+{ mkdir "$mnt" && mount -t ext4 "$loop" "$mnt"; } || bail "ext4" "it cannot be mounted"
 mkdir -p "$mnt/deep/er"
 
 # Writes the files and records it. Sets $lost.

@@ -31,7 +31,7 @@ assert_eq "status says so" 1 "$(ctl status | grep -c 'Swap areas: none active')"
 
 printf 'n\np\n1\n2048\n+16M\nn\np\n2\n\n\nw\n' | fdisk "/dev/$data" >/tmp/fdisk.log 2>&1
 wait_for 10 test -b "/dev/${data}p2" || bail partition "not made: $(tail -n 2 /tmp/fdisk.log)"
-mkswap "/dev/${data}p1" >/dev/null && swapon "/dev/${data}p1" || bail swapon partition
+{ mkswap "/dev/${data}p1" >/dev/null && swapon "/dev/${data}p1"; } || bail swapon partition
 # The log is the watch's: nobody has asked for the status since.
 wait_for 5 grep -q "swap area /dev/${data}p1 on ${data}p1: every request" "$iot_log"
 assert_eq "a new area is noticed" 0 $?
@@ -43,10 +43,10 @@ wait_for 5 grep -q "swap area on ${data}p1 is no longer" "$iot_log"
 assert_eq "its end is noticed" 0 $?
 assert_eq "and it is not shown" 0 "$(n_areas)"
 
-mkfs.ext4 -q "/dev/${data}p2" 2>/tmp/mkfs.log && mkdir -p /mnt && mount -t ext4 "/dev/${data}p2" /mnt || bail ext4 "$(cat /tmp/mkfs.log)"
+{ mkfs.ext4 -q "/dev/${data}p2" 2>/tmp/mkfs.log && mkdir -p /mnt && mount -t ext4 "/dev/${data}p2" /mnt; } || bail ext4 "$(cat /tmp/mkfs.log)"
 dd if=/dev/zero of=/mnt/swap bs=1M count=8 conv=fsync 2>/tmp/dd.log || bail "swap file" "$(cat /tmp/dd.log; df /mnt; ls -l /mnt)"
 chmod 600 /mnt/swap
-mkswap /mnt/swap >/dev/null && swapon /mnt/swap || bail swapon file
+{ mkswap /mnt/swap >/dev/null && swapon /mnt/swap; } || bail swapon file
 assert_eq "file" "exact file ${data}p2" "$(area /mnt/swap coverage) $(area /mnt/swap type) $(area /mnt/swap disk)"
 swapoff /mnt/swap
 rm /mnt/swap
@@ -55,7 +55,7 @@ if vm_modprobe dm-mod && dmsetup create part --table "0 65536 linear /dev/$swap_
 	dm=$(basename "$(readlink -f /dev/mapper/part)")
 	[ -b "/dev/$dm" ] || dm=$(basename /sys/block/dm-*)
 	[ -b "/dev/$dm" ] || mknod "/dev/$dm" b "$(cut -d: -f1 "/sys/block/$dm/dev")" "$(cut -d: -f2 "/sys/block/$dm/dev")"
-	mkswap "/dev/$dm" >/dev/null && swapon "/dev/$dm" || bail swapon dm
+	{ mkswap "/dev/$dm" >/dev/null && swapon "/dev/$dm"; } || bail swapon dm
 	assert_eq "device-mapper" beneath "$(area "/dev/$dm" coverage)"
 	assert_eq "device-mapper: on what" 1 "$(area "/dev/$dm" why | grep -c "$swap_disk")"
 	swapoff "/dev/$dm"
@@ -68,7 +68,7 @@ vm_modprobe lzo-rle 2>/dev/null # what zram compresses with on 5.10, without say
 if vm_modprobe zram; then
 	wait_for 5 test -b /dev/zram0
 	echo 16M >/sys/block/zram0/disksize || bail zram "no size"
-	mkswap /dev/zram0 >/dev/null && swapon /dev/zram0 || bail swapon zram
+	{ mkswap /dev/zram0 >/dev/null && swapon /dev/zram0; } || bail swapon zram
 	assert_eq "zram" invisible "$(area /dev/zram0 coverage)"
 	assert_eq "zram: why" "zram: compressed memory makes no requests" "$(area /dev/zram0 why)"
 	wait_for 5 grep -q "swap area /dev/zram0: invisible to the request layer: zram" "$iot_log"
@@ -102,9 +102,9 @@ swap_some() {
 now() { sleep 1.1; date +%s; }
 tagged() { ctl --json cat --swap=only --since "@$1" "$iot_state" 2>/dev/null | jq -s 'map(.bytes_done) | add // 0'; }
 header_says() { head -c 8192 "$1" | grep -aq "$2" && echo yes; }
-newest() { ls "$iot_state"/*.iot | tail -n 1; }
+newest() { find "$iot_state" -name "*.iot" | sort | tail -n 1; }
 
-mkswap "/dev/$swap_disk" >/dev/null && swapon "/dev/$swap_disk" || bail swapon disk
+{ mkswap "/dev/$swap_disk" >/dev/null && swapon "/dev/$swap_disk"; } || bail swapon disk
 assert_eq "disk" exact "$(area "/dev/$swap_disk" coverage)"
 swapoff "/dev/$swap_disk"
 t0=$(now)
