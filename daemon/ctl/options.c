@@ -40,7 +40,7 @@ const char ctl_help_filters[] =
 
 const char ctl_help_flow[] =
 	"     --flow FLOW          packets: \"udp 10.0.0.1:4000 > 10.0.0.2:53\"; <> both\n"
-	"                          ways; protocol, addresses, ports may be left out: \":53\"\n"
+	"                          ways; any part of it may be left out: \":53\"\n"
 	"     --probe NAME         packets: observed at this probe\n";
 
 const char ctl_help_verb_options[] =
