@@ -51,8 +51,8 @@ static const struct ctl_verb verbs[] = {
 	{"explain", "[ID] [PATH...]", "One packet's way, or a flow's, and what an absence means",
 	 verb_explain, CTL_TAKES_TIME | CTL_TAKES_FLOW,
 	 "Instead of ID --flow: all packets of the flow. With --probe: did any (of the\n"
-	 "flow, within the time) reach it? Exit code: 0 proved that none did, 12 one did, 11 not\n"
-	 "known. Otherwise 0 if nothing is missing, 10 lost, 11 unknown.\n",
+	 "flow, within the time) reach it? Exit code: 0 proved that none did, 12 one did,\n"
+	 "11 not known. Otherwise 0 if nothing is missing, 10 lost, 11 unknown.\n",
 	 "iotracectl explain --flow 'udp :53' --probe netif_receive_skb --since -5m"},
 	{"drops", "[PATH...]", "Dropped packets by reason, place, interface and flow", verb_drops,
 	 CTL_TAKES_TIME | CTL_TAKES_FLOW, "LOST are drops whose records were lost.\n",

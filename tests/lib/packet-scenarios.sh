@@ -92,20 +92,26 @@ pk_scenarios() {
 	assert_eq "$pk_label tcp: segments retransmitted" \
 		"$(pk_delta "$pk_dir/before" "$pk_dir/after" $pk_a Tcp:RetransSegs)" "$(pk_count $pk_a - 71 n)"
 
+	pk_full_socket
+	pk_blackhole
+	pk_vlan
+	pk_selection
+}
+
+pk_full_socket() {
 	pk_watch full-socket sh -c "$pk_ip netns exec $pk_b packet-workload udp-receive 10.98.2.2 7000 1000 2304 & sleep 0.5
 		$pk_ip netns exec $pk_a packet-workload udp-send 10.98.2.2 7000 200 1000; wait"
 	_pk_full=$(pk_delta "$pk_dir/before" "$pk_dir/after" $pk_b Udp:RcvbufErrors)
 	assert_num "$pk_label full-socket: it was" "$_pk_full" -gt 0
 	assert_eq "$pk_label full-socket: refused" "$_pk_full" "$(pk_count $pk_b - 74 n)"
 	assert_eq "$pk_label full-socket: dropped" "$_pk_full" "$(pk_count $pk_b - 70 n)"
+}
 
+pk_blackhole() {
 	$pk_ip -n $pk_r route replace blackhole 10.98.3.0/24
 	pk_watch blackhole $pk_ip netns exec $pk_a packet-workload udp-send 10.98.3.1 7000 50 100
 	assert_eq "$pk_label blackhole: dropped" 50 "$(pk_count $pk_r - 70 n)"
 	assert_eq "$pk_label blackhole: way of one" '66.a 67.a 65.r 68.a 64.r 70.r' "$(pk_chain '> 10.98.3.1:7000' 20)"
-
-	pk_vlan
-	pk_selection
 }
 
 # A VLAN on top of the first link; its packets pass two devices on each side.
