@@ -29,6 +29,7 @@ else
 	pk_ways
 	pk_blackhole
 	pk_full_socket
+	pk_vlan
 fi
 assert_eq "hooked by" tp_btf "$(pk_hook_of 64)"
 grep '^probe' $pk_dir/out | sed 's/ seen=.* missed/ missed/; s/^/# /'
