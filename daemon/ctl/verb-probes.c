@@ -89,8 +89,8 @@ static void print_swap(struct json_object *swap, bool color)
 	       in ? in : "unknown");
 	live_print_swap_areas(live_object(swap, "areas"), "Swap areas", color);
 	puts("No requests, so not in any record: swap on zram and other devices made of bios,\n"
-	     "and on network file systems. Not told as swap: hibernation images. A request\n"
-	     "merged of several speaks by its first page. See SWAP in iotracectl(1).");
+	     "and on network file systems. Not told as swap: hibernation images. Of a request\n"
+	     "merged of several, swap is counted to the byte. See SWAP in iotracectl(1).");
 }
 
 int verb_probes(struct ctl *c, int argc, char **argv)
