@@ -29,7 +29,8 @@ iot_start || bail daemon "it did not start"
 assert_eq "no area at first" 0 "$(n_areas)"
 assert_eq "status says so" 1 "$(ctl status | grep -c 'Swap areas: none active')"
 
-printf 'n\np\n1\n2048\n+16M\nn\np\n2\n\n\nw\n' | fdisk "/dev/$data" >/tmp/fdisk.log 2>&1
+# Both starts are named: the default for the second one can be the gap before the first.
+printf 'n\np\n1\n2048\n+16M\nn\np\n2\n65536\n\nw\n' | fdisk "/dev/$data" >/tmp/fdisk.log 2>&1
 wait_for 10 test -b "/dev/${data}p2" || bail partition "not made: $(tail -n 2 /tmp/fdisk.log)"
 { mkswap "/dev/${data}p1" >/dev/null && swapon "/dev/${data}p1"; } || bail swapon partition
 # The log is the watch's: nobody has asked for the status since.
