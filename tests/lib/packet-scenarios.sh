@@ -59,13 +59,16 @@ pk_hook_of() { sed -n "s/^probe $1 .* hook=\\([^ ]*\\) state=attached.*/\\1/p" "
 pk_way='66.a 67.a 65.r 68.a 64.r 66.r 67.r 65.b 68.r 64.b'
 
 pk_ways() {
+	pk_ping
+	pk_watch ping6 $pk_ip netns exec $pk_a packet-workload ping fd98:2::2 5
+	assert_eq "$pk_label ping6: way of a request" "$pk_way 69.b" "$(pk_chain 'l4=128\/0 .*fd98:1::2' 3)"
+}
+
+pk_ping() {
 	pk_watch ping $pk_ip netns exec $pk_a packet-workload ping 10.98.2.2 5
 	assert_eq "$pk_label ping: way of a request" "$pk_way 69.b" "$(pk_chain 'l4=8\/0 .*10.98.1.2' 3)"
 	assert_eq "$pk_label ping: Ip InReceives" "$(pk_delta "$pk_dir/before" "$pk_dir/after" $pk_b Ip:InReceives)" \
 		"$(pk_count $pk_b - 64 n)"
-
-	pk_watch ping6 $pk_ip netns exec $pk_a packet-workload ping fd98:2::2 5
-	assert_eq "$pk_label ping6: way of a request" "$pk_way 69.b" "$(pk_chain 'l4=128\/0 .*fd98:1::2' 3)"
 }
 
 pk_scenarios() {

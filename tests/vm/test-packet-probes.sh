@@ -26,23 +26,22 @@ pk_options='' pk_label=tp_btf
 if [ -n "${LONG:-}" ]; then
 	pk_scenarios
 else
-	pk_ways
-	pk_blackhole
+	pk_ping
 	pk_full_socket
 	pk_vlan
 fi
 assert_eq "hooked by" tp_btf "$(pk_hook_of 64)"
 grep '^probe' $pk_dir/out | sed 's/ seen=.* missed/ missed/; s/^/# /'
-pk_options='--ring-size 4K --stall'
-pk_loss filed
 if [ -n "${LONG:-}" ]; then
+	pk_options='--ring-size 4K --stall'
+	pk_loss filed
 	pk_options='--ring-size 4K --stall --ledger 1K'
 	pk_loss 'with a full ledger'
 	pk_options='--ring-size 64K --flip-ms 50'
 	pk_loss 'across epochs'
 fi
 pk_options=--fallback pk_label=raw_tp
-pk_ways
+pk_ping
 [ -z "${LONG:-}" ] || pk_selection
 assert_eq "hooked by" raw_tp "$(pk_hook_of 64)"
 tap_end
