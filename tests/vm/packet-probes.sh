@@ -5,6 +5,9 @@
 # The packet stream's kernel side alone, on real kernels: which programs each takes and by which hook, and
 # that what they count is what the kernel counts, to the last packet.
 #
+# Not a part of make check: emulated, it takes minutes a kernel, and it does not pass on 5.10 yet, where the way of a
+# forwarded packet comes without net_dev_start_xmit and net_dev_xmit. tests/vm/run.sh 7 tests/vm/packet-probes.sh runs it.
+#
 # timeout: 900
 # vm: --module veth --module 8021q --tool ip
 # vm: --built tests/tools/packet-smoke --built tests/tools/packet-workload
@@ -23,7 +26,7 @@ pk_up || bail packet-probes "cannot make namespaces"
 
 # Emulated, each watch takes seconds: all kinds of traffic with LONG=1, else those that differ by kernel.
 pk_options='' pk_label=tp_btf
-if [ -n "${LONG:-}" ]; then
+if [ -n "${vm_long:-}" ]; then
 	pk_scenarios
 else
 	pk_ping
@@ -32,7 +35,7 @@ else
 fi
 assert_eq "hooked by" tp_btf "$(pk_hook_of 64)"
 grep '^probe' $pk_dir/out | sed 's/ seen=.* missed/ missed/; s/^/# /'
-if [ -n "${LONG:-}" ]; then
+if [ -n "${vm_long:-}" ]; then
 	pk_options='--ring-size 4K --stall'
 	pk_loss filed
 	pk_options='--ring-size 4K --stall --ledger 1K'
@@ -42,6 +45,6 @@ if [ -n "${LONG:-}" ]; then
 fi
 pk_options=--fallback pk_label=raw_tp
 pk_ping
-[ -z "${LONG:-}" ] || pk_selection
+[ -z "${vm_long:-}" ] || pk_selection
 assert_eq "hooked by" raw_tp "$(pk_hook_of 64)"
 tap_end
