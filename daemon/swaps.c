@@ -354,8 +354,8 @@ static bool is_network(const char *type)
 
 static void judge_file(const struct swaps_paths *paths, struct swaps_area *a)
 {
+	struct mount m = {0};
 	char number[32];
-	struct mount m;
 
 	if (find_mount(paths, a->path, &m) < 0) {
 		judge(a, SWAPS_UNKNOWN, "no mounted file system has it");
@@ -421,7 +421,6 @@ int swaps_read(const struct swaps_paths *paths, uint8_t swap_out, uint8_t swap_i
 	}
 	if (f && ferror(f))
 		return -EIO;
-	*ret = s;
-	s = (struct swaps){0};
+	*ret = (struct swaps){.items = IOT_TAKE_PTR(s.items), .n = s.n};
 	return 0;
 }

@@ -6,6 +6,7 @@
 # that it notices when they come and go. Then streams.block.swap: drop, by a reload while swap goes on: what is swapped
 # is counted as not selected, and ordinary I/O is recorded as before.
 #
+# vm-kernels: 5.10 6.1 6.12
 # timeout: 300
 # vm: --memory 384 --disk swap=256M --disk data=128M --module zram --module lzo-rle --module dm-mod --module ext4 --tool dmsetup
 # vm: --tool mkfs.ext4 --tool jq --built iotraced --built iotracectl

@@ -7,6 +7,10 @@
 #
 # Here each area, scheduler, kind of pressure and size of page occurs, not each with each: LONG=1 does that.
 #
+# 7.x is left out: bytes are equal there, but its tracing programs can be preempted, so that the recursion guard skips
+# some runs under reclaim, which makes the verdict unknown, as it must.
+#
+# vm-kernels: 5.10 6.1 6.12
 # timeout: 1500
 # vm: --memory 256 --disk swap=256M --disk mixed=512M --module mq-deadline --built iotraced --built iotracectl
 # vm: --built tests/tools/block-workload --built tests/tools/swap-hog --built tests/tools/quiet-counters
