@@ -47,6 +47,26 @@ bool id_set_insert(struct id_set *s, uint64_t key)
 	return true;
 }
 
+static int cmp_key(const void *a, const void *b)
+{
+	return iot_cmp_u64(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+int id_set_keys(const struct id_set *s, uint64_t **ret)
+{
+	uint64_t *keys = calloc(s->n ? s->n : 1, sizeof(*keys));
+	size_t n = 0;
+
+	if (!keys)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < s->n_slots; i++)
+		if (s->slots[i])
+			keys[n++] = s->slots[i];
+	qsort(keys, n, sizeof(*keys), cmp_key);
+	*ret = keys;
+	return 0;
+}
+
 void id_set_done(struct id_set *s)
 {
 	free(s->slots);

@@ -19,6 +19,8 @@ struct id_set {
 
 /* Takes a key that is not the last one. True if it was not in the set and now is. */
 bool id_set_insert(struct id_set *s, uint64_t key);
+/* All keys, ascending; there are s->n. The caller frees. */
+int id_set_keys(const struct id_set *s, uint64_t **ret) IOT_MUST_CHECK;
 void id_set_done(struct id_set *s);
 
 static inline bool id_set_add(struct id_set *s, uint64_t key)

@@ -297,26 +297,6 @@ int names_all_devices(struct names *n, struct iot_names *ret)
 	return 0;
 }
 
-static int cmp_key(const void *a, const void *b)
-{
-	return iot_cmp_u64(*(const uint64_t *)a, *(const uint64_t *)b);
-}
-
-static int sorted_keys(const struct id_set *set, uint64_t **ret)
-{
-	uint64_t *keys = calloc(set->n ? set->n : 1, sizeof(*keys));
-	size_t n = 0;
-
-	if (!keys)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < set->n_slots; i++)
-		if (set->slots[i])
-			keys[n++] = set->slots[i];
-	qsort(keys, n, sizeof(*keys), cmp_key);
-	*ret = keys;
-	return 0;
-}
-
 static int table_of(const struct cache *c, const uint64_t *keys, size_t n, struct iot_names *ret)
 {
 	for (size_t i = 0; i < n; i++) {
@@ -332,7 +312,7 @@ static int table_of(const struct cache *c, const uint64_t *keys, size_t n, struc
 int names_devices_of(struct names *n, const struct id_set *set, struct iot_names *ret)
 {
 	_cleanup_free_ uint64_t *keys = NULL;
-	int r = sorted_keys(set, &keys);
+	int r = id_set_keys(set, &keys);
 
 	if (r < 0)
 		return r;
@@ -343,7 +323,7 @@ int names_devices_of(struct names *n, const struct id_set *set, struct iot_names
 int names_cgroups_of(struct names *n, const struct id_set *set, struct iot_names *ret)
 {
 	_cleanup_free_ uint64_t *keys = NULL;
-	int r = sorted_keys(set, &keys);
+	int r = id_set_keys(set, &keys);
 
 	if (r < 0)
 		return r;

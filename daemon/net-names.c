@@ -112,26 +112,6 @@ void net_names_see_ifaces(struct net_names *n, const uint64_t *keys, size_t n_ke
 
 /* ---- code ------------------------------------------------------------------------------------- */
 
-static int cmp_key(const void *a, const void *b)
-{
-	return iot_cmp_u64(*(const uint64_t *)a, *(const uint64_t *)b);
-}
-
-static int sorted_keys(const struct id_set *set, uint64_t **ret)
-{
-	uint64_t *keys = calloc(set->n ? set->n : 1, sizeof(*keys));
-	size_t n = 0;
-
-	if (!keys)
-		return -ENOMEM;
-	for (uint32_t i = 0; i < set->n_slots; i++)
-		if (set->slots[i])
-			keys[n++] = set->slots[i];
-	qsort(keys, n, sizeof(*keys), cmp_key);
-	*ret = keys;
-	return 0;
-}
-
 /* The function that begins at or before each of the addresses, which ascend. */
 struct nearest {
 	uint64_t begin;
@@ -226,7 +206,7 @@ static int table_of(const struct iot_names *names, const uint64_t *keys, size_t 
 int net_names_ifaces_of(struct net_names *n, const struct id_set *set, struct iot_names *ret)
 {
 	_cleanup_free_ uint64_t *keys = NULL;
-	int r = sorted_keys(set, &keys);
+	int r = id_set_keys(set, &keys);
 
 	if (r < 0)
 		return r;
@@ -237,7 +217,7 @@ int net_names_ifaces_of(struct net_names *n, const struct id_set *set, struct io
 int net_names_symbols_of(struct net_names *n, const struct id_set *set, struct iot_names *ret)
 {
 	_cleanup_free_ uint64_t *keys = NULL;
-	int r = sorted_keys(set, &keys);
+	int r = id_set_keys(set, &keys);
 
 	if (r >= 0)
 		r = see_symbols(n, keys, set->n);

@@ -114,23 +114,6 @@ static char *put_tcp_flags(char *p, uint8_t flags)
 
 /* ---- JSON ---- */
 
-static char *put_quoted(char *p, uint64_t v)
-{
-	if (!v)
-		return IOT_PUT_LIT(p, "null");
-	*p++ = '"';
-	p = iot_put_u64(p, v);
-	*p++ = '"';
-	return p;
-}
-
-static char *put_name(char *p, const char *name)
-{
-	if (!name || !*name)
-		return IOT_PUT_LIT(p, "null");
-	return iot_put_json_string(p, name, strnlen(name, IOT_RENDER_NAME_MAX));
-}
-
 static char *put_known(char *p, bool known, uint64_t v)
 {
 	return known ? iot_put_u64(p, v) : IOT_PUT_LIT(p, "null");
@@ -149,7 +132,7 @@ static char *put_json_flow(char *p, const struct iot_packet *r)
 	p = put_known(p, r->flags & IOT_PACKET_VLAN, f->vlan_tci & 0xfff);
 	p = IOT_PUT_LIT(p, ",\"proto\":");
 	if (name)
-		p = put_name(p, name);
+		p = iot_put_json_name(p, name);
 	else
 		p = put_known(p, ip, f->ip_proto);
 	for (int end = 0; end < 2; end++) {
@@ -209,13 +192,13 @@ size_t iot_render_packet_json(char *buf, const struct iot_packet *r,
 	bool task = r->flags & IOT_PACKET_TASK;
 	char *p = IOT_PUT_LIT(buf, "{\"packet\":");
 
-	p = put_quoted(p, r->id);
+	p = iot_put_json_u64(p, r->id);
 	p = IOT_PUT_LIT(p, ",\"hop\":");
 	p = put_known(p, r->hop, r->hop);
 	p = IOT_PUT_LIT(p, ",\"ts_ns\":");
-	p = put_quoted(p, r->ts_ns);
+	p = iot_put_json_u64(p, r->ts_ns);
 	p = IOT_PUT_LIT(p, ",\"probe\":");
-	p = put_name(p, ctx->probe);
+	p = iot_put_json_name(p, ctx->probe);
 	p = IOT_PUT_LIT(p, ",\"cpu\":");
 	p = iot_put_u64(p, r->cpu);
 	p = IOT_PUT_LIT(p, ",\"netns\":");
@@ -223,7 +206,7 @@ size_t iot_render_packet_json(char *buf, const struct iot_packet *r,
 	p = IOT_PUT_LIT(p, ",\"ifindex\":");
 	p = put_known(p, r->ifindex, r->ifindex);
 	p = IOT_PUT_LIT(p, ",\"iface\":");
-	p = put_name(p, ctx->iface);
+	p = iot_put_json_name(p, ctx->iface);
 	p = IOT_PUT_LIT(p, ",\"len\":");
 	p = iot_put_u64(p, r->len);
 	p = IOT_PUT_LIT(p, ",\"mark\":");
@@ -231,15 +214,15 @@ size_t iot_render_packet_json(char *buf, const struct iot_packet *r,
 	p = put_json_flow(p, r);
 	p = put_json_flags(p, r->flags);
 	p = IOT_PUT_LIT(p, ",\"parent\":");
-	p = put_quoted(p, r->parent);
+	p = iot_put_json_u64(p, r->parent);
 	p = IOT_PUT_LIT(p, ",\"code\":");
 	p = iot_put_i64(p, r->code);
 	p = IOT_PUT_LIT(p, ",\"reason\":");
-	p = put_name(p, ctx->reason);
+	p = iot_put_json_name(p, ctx->reason);
 	p = IOT_PUT_LIT(p, ",\"location\":");
-	p = put_name(p, ctx->symbol);
+	p = iot_put_json_name(p, ctx->symbol);
 	p = IOT_PUT_LIT(p, ",\"where\":");
-	p = put_quoted(p, r->where);
+	p = iot_put_json_u64(p, r->where);
 	p = IOT_PUT_LIT(p, ",\"pid\":");
 	p = put_known(p, task, r->pid);
 	p = IOT_PUT_LIT(p, ",\"tgid\":");
@@ -247,9 +230,9 @@ size_t iot_render_packet_json(char *buf, const struct iot_packet *r,
 	p = IOT_PUT_LIT(p, ",\"comm\":");
 	p = task ? iot_put_json_string(p, r->comm, sizeof(r->comm)) : IOT_PUT_LIT(p, "null");
 	p = IOT_PUT_LIT(p, ",\"realtime_ns\":");
-	p = put_quoted(p, ctx->realtime_ns);
+	p = iot_put_json_u64(p, ctx->realtime_ns);
 	p = IOT_PUT_LIT(p, ",\"capture\":");
-	p = put_name(p, ctx->capture);
+	p = iot_put_json_name(p, ctx->capture);
 	p = IOT_PUT_LIT(p, "}\n");
 	return (size_t)(p - buf);
 }

@@ -298,8 +298,7 @@ const char *iot_swap_name(const struct iot_request *r, uint8_t swap_out, uint8_t
 	}
 }
 
-/* A u64 as a JSON string, null for 0. */
-static char *put_quoted(char *p, uint64_t v)
+char *iot_put_json_u64(char *p, uint64_t v)
 {
 	if (!v)
 		return IOT_PUT_LIT(p, "null");
@@ -309,7 +308,7 @@ static char *put_quoted(char *p, uint64_t v)
 	return p;
 }
 
-static char *put_name(char *p, const char *name)
+char *iot_put_json_name(char *p, const char *name)
 {
 	if (!name || !*name)
 		return IOT_PUT_LIT(p, "null");
@@ -354,13 +353,13 @@ static char *put_json_what(char *p, const struct iot_request *r, const struct io
 	bool first = true;
 
 	p = IOT_PUT_LIT(p, "{\"id\":");
-	p = put_quoted(p, r->id);
+	p = iot_put_json_u64(p, r->id);
 	p = IOT_PUT_LIT(p, ",\"dev\":\"");
 	p = iot_put_devno(p, r->part);
 	p = IOT_PUT_LIT(p, "\",\"disk\":");
-	p = put_name(p, ctx->disk);
+	p = iot_put_json_name(p, ctx->disk);
 	p = IOT_PUT_LIT(p, ",\"part\":");
-	p = put_name(p, r->part == r->dev ? NULL : ctx->part);
+	p = iot_put_json_name(p, r->part == r->dev ? NULL : ctx->part);
 	p = IOT_PUT_LIT(p, ",\"op\":\"");
 	p = iot_put_str(p, iot_op_name(r->op));
 	p = IOT_PUT_LIT(p, "\",\"flags\":[");
@@ -402,9 +401,9 @@ static char *put_json_who(char *p, const struct iot_request *r)
 		p = iot_put_json_string(p, r->comm, sizeof(r->comm));
 	}
 	p = IOT_PUT_LIT(p, ",\"cgroup\":");
-	p = put_quoted(p, r->cgroup);
+	p = iot_put_json_u64(p, r->cgroup);
 	p = IOT_PUT_LIT(p, ",\"ino\":");
-	p = put_quoted(p, r->ino);
+	p = iot_put_json_u64(p, r->ino);
 	p = IOT_PUT_LIT(p, ",\"fsdev\":");
 	if (r->fsdev) {
 		*p++ = '"';
@@ -426,7 +425,7 @@ static char *put_json_extra(char *p, const struct iot_request *r, const struct i
 	p = IOT_PUT_LIT(p, ",\"segments\":");
 	p = iot_put_u64(p, r->segments);
 	p = IOT_PUT_LIT(p, ",\"issue_last_ns\":");
-	p = put_quoted(p, r->issue_last_ns);
+	p = iot_put_json_u64(p, r->issue_last_ns);
 	p = IOT_PUT_LIT(p, ",\"issue_cpu\":");
 	p = r->issue_ns ? iot_put_u64(p, r->issue_cpu) : IOT_PUT_LIT(p, "null");
 	p = IOT_PUT_LIT(p, ",\"hwq\":");
@@ -438,7 +437,7 @@ static char *put_json_extra(char *p, const struct iot_request *r, const struct i
 	p = IOT_PUT_LIT(p, ",\"swap_rule\":");
 	p = put_word(p, swap_rule_name(r->swap_rule));
 	p = IOT_PUT_LIT(p, ",\"realtime_ns\":");
-	p = put_quoted(p, ctx->realtime_ns);
+	p = iot_put_json_u64(p, ctx->realtime_ns);
 	p = IOT_PUT_LIT(p, ",\"capture\":");
 	p = put_word(p, ctx->capture);
 	p = IOT_PUT_LIT(p, ",\"file_by\":");
@@ -456,13 +455,13 @@ size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_
 	char *p = put_json_what(buf, r, ctx);
 
 	p = IOT_PUT_LIT(p, ",\"start_ns\":");
-	p = put_quoted(p, r->start_ns);
+	p = iot_put_json_u64(p, r->start_ns);
 	p = IOT_PUT_LIT(p, ",\"insert_ns\":");
-	p = put_quoted(p, r->insert_ns);
+	p = iot_put_json_u64(p, r->insert_ns);
 	p = IOT_PUT_LIT(p, ",\"issue_ns\":");
-	p = put_quoted(p, r->issue_ns);
+	p = iot_put_json_u64(p, r->issue_ns);
 	p = IOT_PUT_LIT(p, ",\"complete_ns\":");
-	p = put_quoted(p, r->complete_ns);
+	p = iot_put_json_u64(p, r->complete_ns);
 	p = put_json_who(p, r);
 	p = IOT_PUT_LIT(p, ",\"cpu\":");
 	p = r->complete_ns ? iot_put_u64(p, r->complete_cpu) : IOT_PUT_LIT(p, "null");

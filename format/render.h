@@ -67,6 +67,9 @@ char *iot_put_flags(char *p, uint32_t flags, char sep); /* "sync,meta", <= 400 b
 char *iot_put_utf8(char *p, const char *s, size_t len);
 /* The same as a quoted JSON string. <= 6 * len + 2. */
 char *iot_put_json_string(char *p, const char *s, size_t len);
+char *iot_put_json_u64(char *p, uint64_t v); /* as a string; null for 0 */
+/* A name that may be untrusted, cut at IOT_RENDER_NAME_MAX; null for none. */
+char *iot_put_json_name(char *p, const char *name);
 
 /* At least one blank, up to width from `from`. */
 char *iot_put_pad(char *p, const char *from, size_t width);
