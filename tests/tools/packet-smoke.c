@@ -16,17 +16,10 @@
  */
 #include <arpa/inet.h>
 #include <getopt.h>
-#include <linux/bpf.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 
-#include "daemon/probes.h"
-#include "daemon/ring.h"
+#include "tests/tools/smoke.h"
 
 #define MAX_ROWS 4096
-#define MAX_EPOCHS 4096
 #define N_PACKETS (1U << 22) /* slots of the table of packets */
 
 /* One packet, as far as it was seen. Hops beyond 64 are only counted. */
@@ -53,30 +46,9 @@ static struct packet *packets;
 static uint64_t n_packets, n_table_full;
 static struct row rows[MAX_ROWS];
 static unsigned int n_rows;
-static bool print_records, stall, count_only;
-static uint64_t total[EV_N_PACKET_PROBES][10];
+static bool print_records, count_only;
+static uint64_t total[EV_N_PACKET_PROBES][N_FIELDS];
 #define UNATTRIBUTED 6
-static const char *const field_names[] = {
-	"seen",	 "not_selected", "folded",	  "emitted",	 "reserve_failed",
-	"filed", "unattributed", "identity_full", "read_failed", "suppressed"};
-static uint64_t n_records, n_bad;
-static uint64_t n_records_of[MAX_EPOCHS];
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
-
-static void complain(const char *what, uint64_t a, uint64_t b)
-{
-	n_bad++;
-	if (n_bad <= 50)
-		printf("bad %s: %llu against %llu\n", what, (unsigned long long)a,
-		       (unsigned long long)b);
-}
 
 static struct packet *packet_of(uint64_t id)
 {
@@ -140,12 +112,19 @@ static void print_record(const struct ev_packet *p)
 	putchar('\n');
 }
 
-static void take_record(const struct ev_packet *p, uint32_t len)
+static void take_record(struct probes *probes, const void *data, uint32_t len)
 {
-	bool task = p->flags & EV_PACKET_TASK;
+	const struct ev_packet *p = data;
+	bool task;
 	struct packet *packet;
 	struct row *row;
 
+	(void)probes;
+	if (len < sizeof(*p)) {
+		complain("record too short", len, sizeof(*p));
+		return;
+	}
+	task = p->flags & EV_PACKET_TASK;
 	n_records++;
 	if (len != (task ? sizeof(struct ev_packet_task) : sizeof(*p)) || p->hdr.len != len)
 		complain("record length", len, sizeof(*p));
@@ -232,27 +211,6 @@ static void check_packets(void)
 	       (unsigned long long)hops, (unsigned long long)n_table_full);
 }
 
-static void drain(struct probes *p, struct ring *rings)
-{
-	for (unsigned int i = 0; i < probes_n_rings(p); i++) {
-		struct ring *ring = &rings[i];
-		const void *data;
-		uint32_t len;
-
-		ring_refresh(ring);
-		while (ring_peek(ring, &data, &len) == 0) {
-			const struct ev_packet *e = data;
-
-			if (len < sizeof(*e))
-				complain("record too short", len, sizeof(*e));
-			else
-				take_record(e, len);
-			ring_advance(ring, len);
-		}
-		ring_publish(ring, ring->pos);
-	}
-}
-
 /* The epoch has no writer any more and its records are read. */
 static void close_epoch(struct probes *p, uint64_t epoch)
 {
@@ -266,24 +224,10 @@ static void close_epoch(struct probes *p, uint64_t epoch)
 		for (unsigned int i = 0; i < EV_N_PACKET_PROBES; i++) {
 			const struct ev_cell *c =
 				probes_cell(p, epoch & 1, cpu, EV_FIRST_PACKET_PROBE + i);
-			const uint64_t v[] = {c->seen,	       c->not_selected,	  c->folded,
-					      c->emitted,      c->reserve_failed, c->filed,
-					      c->unattributed, c->identity_full,  c->read_failed,
-					      c->suppressed};
 
-			for (unsigned int f = 0; f < IOT_ARRAY_SIZE(v); f++)
-				total[i][f] += v[f];
+			take_cell(c, total[i]);
 			emitted += c->emitted;
 			filed += c->filed;
-			if (c->seen != c->not_selected + c->folded + c->emitted + c->reserve_failed)
-				complain("seen of a cell", c->seen,
-					 c->not_selected + c->folded + c->emitted +
-						 c->reserve_failed);
-			if (c->reserve_failed != c->filed + c->unattributed)
-				complain("reserve_failed of a cell", c->reserve_failed,
-					 c->filed + c->unattributed);
-			if (c->unattributed && !c->unattributed_first_ns)
-				complain("window of unattributed losses", c->unattributed, 0);
 		}
 	}
 	if (epoch < MAX_EPOCHS && emitted != n_records_of[epoch])
@@ -318,16 +262,7 @@ static void report_probes(struct probes *p)
 	for (size_t i = 0; i < n; i++) {
 		unsigned int index = table[i].id - EV_FIRST_PACKET_PROBE;
 
-		printf("probe %u %s hook=%s state=%s miss=%s", table[i].id, table[i].name,
-		       table[i].hook[0] ? table[i].hook : "-", iot_attach_name(table[i].state),
-		       table[i].miss ? iot_miss_name(table[i].miss) : "-");
-		for (unsigned int f = 0; f < IOT_ARRAY_SIZE(field_names); f++)
-			printf(" %s=%llu", field_names[f], (unsigned long long)total[index][f]);
-		if (missed[index] == IOT_COUNT_UNKNOWN)
-			printf(" missed=unknown");
-		else
-			printf(" missed=%llu", (unsigned long long)missed[index]);
-		printf("%s%s\n", table[i].detail[0] ? " # " : "", table[i].detail);
+		print_probe(&table[i], total[index], missed[index]);
 	}
 	for (unsigned int i = 0; i < n_rows; i++)
 		printf("device netns=%u if=%u probe=%u n=%llu records=%llu lost=%llu bytes=%llu "
@@ -340,81 +275,9 @@ static void report_probes(struct probes *p)
 
 static void report(struct probes *p)
 {
-	struct probes_run_stats *stats;
-	struct probes_memory memory;
-	size_t n;
-
 	report_probes(p);
 	check_packets();
-	if (probes_memory(p, &memory) < 0 || probes_run_stats(p, &stats, &n) < 0) {
-		complain("figures", 0, 2);
-		return;
-	}
-	printf("memory maps=%llu rings=%llu identities=%llu\n",
-	       (unsigned long long)memory.maps_bytes, (unsigned long long)memory.rings_bytes,
-	       (unsigned long long)probes_control(p)->identities);
-	for (size_t i = 0; i < n; i++) {
-		if (stats[i].run_count)
-			printf("run %s count=%llu ns=%llu per_run=%llu\n", stats[i].program,
-			       (unsigned long long)stats[i].run_count,
-			       (unsigned long long)stats[i].run_time_ns,
-			       (unsigned long long)(stats[i].run_time_ns / stats[i].run_count));
-	}
-	free(stats);
-}
-
-static int enable_run_stats(void)
-{
-	union bpf_attr attr = {.enable_stats.type = BPF_STATS_RUN_TIME};
-
-	return (int)syscall(__NR_bpf, BPF_ENABLE_STATS, &attr, sizeof(attr));
-}
-
-static pid_t spawn(char **argv)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		execvp(argv[0], argv);
-		perror(argv[0]);
-		_exit(127);
-	}
-	return pid;
-}
-
-/* Waits out the child (or the time), draining meanwhile and changing epochs. Returns the last epoch. */
-static uint64_t watch(struct probes *p, struct ring *rings, pid_t child, uint64_t seconds,
-		      uint64_t flip_ms)
-{
-	uint64_t epoch = 1, end = now_ns() + seconds * 1000000000ULL,
-		 flip_at = now_ns() + flip_ms * 1000000;
-	struct timespec nap = {.tv_nsec = 5000000};
-	int status, r;
-
-	for (;;) {
-		if (!stall)
-			drain(p, rings);
-		nanosleep(&nap, NULL);
-		if (flip_ms && now_ns() >= flip_at && epoch + 2 < MAX_EPOCHS) {
-			r = probes_flip(p, epoch + 1);
-			if (r < 0)
-				complain("flip, errno", (uint64_t)-r, 0);
-			drain(p, rings);
-			close_epoch(p, epoch++);
-			flip_at = now_ns() + flip_ms * 1000000;
-		}
-		if (child > 0 && waitpid(child, &status, WNOHANG) == child) {
-			if (!WIFEXITED(status) || WEXITSTATUS(status))
-				complain("exit status of the command", (uint64_t)status, 0);
-			break;
-		}
-		if (seconds && now_ns() >= end) {
-			if (child > 0)
-				complain("seconds the command took", seconds, 0);
-			break;
-		}
-	}
-	return epoch;
+	print_figures(p);
 }
 
 static int usage(void)
@@ -570,7 +433,7 @@ int main(int argc, char **argv)
 		return 3;
 	if (optind < argc)
 		child = spawn(argv + optind);
-	epoch = watch(p, rings, child, seconds, flip_ms);
+	epoch = watch(p, rings, child, seconds, flip_ms, false);
 	/* Nothing runs under the last epoch any more once the next one is active. */
 	if (probes_gate(p, false, &gate_ns) < 0 || probes_flip(p, epoch + 1) < 0)
 		complain("closing", 0, 1);

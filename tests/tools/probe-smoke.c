@@ -13,17 +13,10 @@
  * Exit: 0 books balance, 1 they do not, 2 usage, 3 the probes do not open.
  */
 #include <getopt.h>
-#include <linux/bpf.h>
-#include <signal.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
-#include <time.h>
 
-#include "daemon/probes.h"
-#include "daemon/ring.h"
+#include "tests/tools/smoke.h"
 
 #define MAX_DEVICES 64
-#define MAX_EPOCHS 4096
 
 enum group {
 	READS,
@@ -44,27 +37,9 @@ struct device {
 
 static struct device devices[MAX_DEVICES];
 static unsigned int n_devices;
-static bool print_records, stall;
-static uint64_t total[EV_N_BLOCK_PROBES][9]; /* sums of the cells' fields over epochs and CPUs */
-static const char *const field_names[] = {"seen",	  "not_selected",   "folded",
-					  "emitted",	  "reserve_failed", "filed",
-					  "unattributed", "identity_full",  "read_failed"};
-static uint64_t n_records, n_bad;
-static uint64_t n_records_of[MAX_EPOCHS];
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-}
-
-static void complain(const char *what, uint64_t a, uint64_t b)
-{
-	printf("bad %s: %llu against %llu\n", what, (unsigned long long)a, (unsigned long long)b);
-	n_bad++;
-}
+static bool print_records;
+static uint64_t total[EV_N_BLOCK_PROBES]
+		     [N_FIELDS]; /* sums of the cells' fields over epochs and CPUs */
 
 static struct device *device_of(uint32_t dev)
 {
@@ -102,8 +77,10 @@ static void count(const struct probes_kernel *kernel, uint32_t dev, uint32_t cmd
 	d->merges[g] += merges;
 }
 
-static void take_record(const struct probes_kernel *kernel, const struct ev_block *b, uint32_t len)
+static void take_record(struct probes *p, const void *data, uint32_t len)
 {
+	const struct probes_kernel *kernel = probes_kernel(p);
+	const struct ev_block *b = data;
 	struct device *d = device_of(b->dev);
 	uint32_t op = b->cmd_flags & kernel->op_mask;
 
@@ -143,37 +120,6 @@ static void take_record(const struct probes_kernel *kernel, const struct ev_bloc
 	       (unsigned long long)b->ino, IOT_DEV_MAJOR(b->fsdev), IOT_DEV_MINOR(b->fsdev));
 }
 
-/* Reads and publishes what there is; returns how many records. */
-static uint64_t drain(struct probes *p, struct ring *rings)
-{
-	uint64_t n = 0;
-
-	for (unsigned int i = 0; i < probes_n_rings(p); i++) {
-		while (ring_refresh(&rings[i])) {
-			const void *data;
-			uint32_t len;
-			int r = ring_peek(&rings[i], &data, &len);
-
-			if (r == RING_EMPTY)
-				break;
-			if (r == RING_BUSY)
-				continue; /* being written on another CPU this moment */
-			if (r < 0) {
-				complain("ring header", i, (uint64_t)-r);
-				return n;
-			}
-			take_record(probes_kernel(p), data, len);
-			ring_advance(&rings[i], len);
-			n++;
-			/* Once in a while, as a consumer does that writes blocks: the position is a shared line. */
-			if (n % 4096 == 0)
-				ring_publish(&rings[i], rings[i].pos);
-		}
-		ring_publish(&rings[i], rings[i].pos);
-	}
-	return n;
-}
-
 /* The epoch is over and drained: check and add up its cells and its ledger, then clear. */
 static void close_epoch(struct probes *p, uint64_t epoch)
 {
@@ -186,21 +132,10 @@ static void close_epoch(struct probes *p, uint64_t epoch)
 	for (unsigned int cpu = 0; cpu < probes_n_cpus(p); cpu++) {
 		for (unsigned int probe = 0; probe < EV_N_BLOCK_PROBES; probe++) {
 			const struct ev_cell *c = probes_cell(p, epoch & 1, cpu, probe);
-			const __u64 *fields = &c->seen;
 
-			for (unsigned int i = 0; i < 9; i++)
-				total[probe][i] += fields[i];
+			take_cell(c, total[probe]);
 			emitted += c->emitted;
 			filed += c->filed;
-			if (c->seen != c->not_selected + c->folded + c->emitted + c->reserve_failed)
-				complain("seen of a cell", c->seen,
-					 c->not_selected + c->folded + c->emitted +
-						 c->reserve_failed);
-			if (c->reserve_failed != c->filed + c->unattributed)
-				complain("reserve_failed of a cell", c->reserve_failed,
-					 c->filed + c->unattributed);
-			if (c->unattributed && !c->unattributed_first_ns)
-				complain("window of unattributed losses", c->unattributed, 0);
 		}
 	}
 	if (epoch < MAX_EPOCHS && emitted != n_records_of[epoch])
@@ -228,28 +163,16 @@ static void close_epoch(struct probes *p, uint64_t epoch)
 static void report(struct probes *p)
 {
 	uint64_t missed[EV_N_BLOCK_PROBES];
-	struct probes_run_stats *stats;
-	struct probes_memory memory;
 	const struct iot_probe *table;
 	size_t n;
 
-	if (probes_missed(p, missed) < 0 || probes_memory(p, &memory) < 0) {
+	if (probes_missed(p, missed) < 0) {
 		complain("figures", 0, 1);
 		return;
 	}
 	table = probes_table(p, &n);
 	for (size_t i = 0; i < n; i++) {
-		printf("probe %u %s hook=%s state=%s miss=%s", table[i].id, table[i].name,
-		       table[i].hook[0] ? table[i].hook : "-", iot_attach_name(table[i].state),
-		       table[i].miss ? iot_miss_name(table[i].miss) : "-");
-		for (unsigned int f = 0; f < 9; f++)
-			printf(" %s=%llu", field_names[f],
-			       (unsigned long long)total[table[i].id][f]);
-		if (missed[table[i].id] == IOT_COUNT_UNKNOWN)
-			printf(" missed=unknown");
-		else
-			printf(" missed=%llu", (unsigned long long)missed[table[i].id]);
-		printf("%s%s\n", table[i].detail[0] ? " # " : "", table[i].detail);
+		print_probe(&table[i], total[table[i].id], missed[table[i].id]);
 	}
 	for (unsigned int i = 0; i < n_devices; i++) {
 		const struct device *d = &devices[i];
@@ -272,21 +195,7 @@ static void report(struct probes *p)
 		       (unsigned long long)d->submitter[3], (unsigned long long)d->swap_in_bytes,
 		       (unsigned long long)d->swap_out_bytes);
 	}
-	printf("memory maps=%llu rings=%llu identities=%llu\n",
-	       (unsigned long long)memory.maps_bytes, (unsigned long long)memory.rings_bytes,
-	       (unsigned long long)probes_control(p)->identities);
-	if (probes_run_stats(p, &stats, &n) < 0) {
-		complain("run statistics", 0, 1);
-		return;
-	}
-	for (size_t i = 0; i < n; i++)
-		printf("run %s count=%llu ns=%llu per_run=%llu\n", stats[i].program,
-		       (unsigned long long)stats[i].run_count,
-		       (unsigned long long)stats[i].run_time_ns,
-		       stats[i].run_count
-			       ? (unsigned long long)(stats[i].run_time_ns / stats[i].run_count)
-			       : 0);
-	free(stats);
+	print_figures(p);
 }
 
 static void print_in_flight(struct probes *p)
@@ -313,61 +222,6 @@ static void print_in_flight(struct probes *p)
 		       b[i].state & EV_BLOCK_ISSUED ? 1 : 0, b[i].comm);
 	printf("inflight total=%zu\n", n);
 	free(b);
-}
-
-static int enable_run_stats(void)
-{
-	union bpf_attr attr = {.enable_stats.type = BPF_STATS_RUN_TIME};
-
-	return (int)syscall(__NR_bpf, BPF_ENABLE_STATS, &attr, sizeof(attr));
-}
-
-static pid_t spawn(char **argv)
-{
-	pid_t pid = fork();
-
-	if (pid == 0) {
-		execvp(argv[0], argv);
-		perror(argv[0]);
-		_exit(127);
-	}
-	return pid;
-}
-
-/* Waits out the child (or the time), draining meanwhile and changing epochs. Returns the last epoch. */
-static uint64_t watch(struct probes *p, struct ring *rings, pid_t child, uint64_t seconds,
-		      uint64_t flip_ms, bool in_flight)
-{
-	uint64_t epoch = 1, end = now_ns() + seconds * 1000000000ULL,
-		 flip_at = now_ns() + flip_ms * 1000000;
-	struct timespec nap = {.tv_nsec = 10000000};
-	int status;
-
-	for (;;) {
-		if (!stall)
-			drain(p, rings);
-		nanosleep(&nap, NULL);
-		if (flip_ms && now_ns() >= flip_at && epoch + 2 < MAX_EPOCHS) {
-			int r = probes_flip(p, epoch + 1);
-
-			if (r < 0)
-				complain("flip, errno", (uint64_t)-r, 0);
-			drain(p, rings);
-			close_epoch(p, epoch++);
-			flip_at = now_ns() + flip_ms * 1000000;
-		}
-		if (child > 0 && waitpid(child, &status, WNOHANG) == child) {
-			if (!WIFEXITED(status) || WEXITSTATUS(status))
-				complain("exit status of the command", (uint64_t)status, 0);
-			break;
-		}
-		if (seconds && now_ns() >= end) {
-			if (child > 0 && !in_flight)
-				complain("seconds the command took", seconds, 0);
-			break;
-		}
-	}
-	return epoch;
 }
 
 /* A program may exit before its last requests end: gives them two seconds. */
