@@ -421,6 +421,7 @@ int swaps_read(const struct swaps_paths *paths, uint8_t swap_out, uint8_t swap_i
 	}
 	if (f && ferror(f))
 		return -EIO;
-	*ret = (struct swaps){.items = IOT_TAKE_PTR(s.items), .n = s.n};
+	ret->n = s.n;
+	ret->items = IOT_TAKE_PTR(s.items);
 	return 0;
 }
