@@ -213,14 +213,16 @@ static int doubt_books(struct iot_doubts *d, const struct iot_doubt_segment *s,
 	return r;
 }
 
-static void count_not_selected(struct iot_doubt_segment *s)
+static void count_seen(struct iot_doubt_segment *s)
 {
 	for (size_t i = 0; i < s->f->n_books; i++) {
 		const struct iot_books *b = &s->f->books[i];
 		unsigned int k = b->probe - IOT_FIRST_PACKET_PROBE;
 
-		if (k < IOT_N_PACKET_PROBES)
-			s->not_selected[k] = iot_add_sat(s->not_selected[k], b->not_selected);
+		if (k >= IOT_N_PACKET_PROBES)
+			continue;
+		s->seen[k] = iot_add_sat(s->seen[k], b->seen);
+		s->not_selected[k] = iot_add_sat(s->not_selected[k], b->not_selected);
 	}
 }
 
@@ -233,7 +235,7 @@ static int doubt_segment(struct iot_doubts *d, struct iot_doubt_segment *s,
 		return doubt_epoch(d, s, 0, "no footer: what it lost is not known");
 	iot_books_sum(s->f, sums);
 	iot_books_sum_losses(sums, s->f->losses, s->f->n_losses);
-	count_not_selected(s);
+	count_seen(s);
 	for (size_t i = 0; r == 0 && i < s->f->n_windows; i++)
 		r = doubt_window(d, s, &s->f->windows[i]);
 	if (r == 0)
@@ -466,6 +468,14 @@ int iot_doubts_unreadable(struct iot_doubts *d, size_t i, uint64_t first_ns, uin
 	return add_doubt(d, IOT_DOUBT_RECORDS, 0, first_ns, last_ns,
 			 "segment %llu: a part of the file cannot be read",
 			 seq_of(&d->segments[i]));
+}
+
+int iot_doubts_miscounted(struct iot_doubts *d, size_t i, uint16_t probe)
+{
+	assert(i < d->n_segments);
+
+	return doubt_epoch(d, &d->segments[i], probe,
+			   "the file has another number of records than its books say");
 }
 
 /* ---- ready to be asked ---- */

@@ -41,7 +41,8 @@ struct iot_doubt_segment {
 	uint64_t first_ns; /* its epoch's time, taken wide */
 	uint64_t last_ns;
 	struct iot_ownerless ownerless[IOT_N_PACKET_PROBES];
-	uint64_t not_selected[IOT_N_PACKET_PROBES]; /* IOT_COUNT_UNKNOWN: not known */
+	uint64_t seen[IOT_N_PACKET_PROBES];	    /* IOT_COUNT_UNKNOWN: not known */
+	uint64_t not_selected[IOT_N_PACKET_PROBES]; /* the same */
 	size_t last_point
 		[IOT_N_PACKET_PROBES]; /* 1 + doubt that the last record without owner made */
 };
@@ -53,7 +54,6 @@ struct iot_doubts {
 	size_t n;
 	size_t room;
 	bool sorted;
-	bool failed;			/* no memory for a doubt: everything is in doubt */
 	const struct iot_loss **losses; /* by id */
 	size_t n_losses;
 	uint64_t *losers;

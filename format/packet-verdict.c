@@ -20,6 +20,11 @@
 
 #define PROTO_TCP 6
 
+/* Of bpf/events.h: events of sockets. */
+#define PROBE_TCP_RETRANSMIT 71
+#define PROBE_TCP_RESET 72
+#define PROBE_UDP_FAIL_QUEUE 74
+
 const char *iot_packet_verdict_name(enum iot_packet_verdict v)
 {
 	switch (v) {
@@ -85,7 +90,10 @@ void iot_packet_life_add(struct iot_packet_life *l, const struct iot_packet *p)
 		l->last_ns = p->ts_ns;
 	l->n_records++;
 	if (p->hop) {
-		l->n_hops++;
+		if (p->hop > 64 || !(l->hops >> (p->hop - 1) & 1))
+			l->n_hops++;
+		else
+			l->twice = true;
 		if (p->hop <= 64)
 			l->hops |= 1ULL << (p->hop - 1);
 		l->max_hop = IOT_MAX(l->max_hop, p->hop);
@@ -154,6 +162,25 @@ static void whole_life_init(struct whole_life *w, const struct iot_doubts *d,
 		w->flags |= IOT_PACKET_MERGED;
 	w->numbered = has_all_numbers(l) && !(w->flags & IOT_PACKET_MERGED);
 	w->gap = l->max_hop > iot_add_sat(l->n_hops, w->n_lost);
+}
+
+/* Each observation of a packet has the next number, up to its end. */
+static bool check_numbers(const struct whole_life *w, struct iot_verdict *why)
+{
+	const struct iot_packet_life *l = w->l;
+
+	if (w->gap)
+		iot_verdict_reason(
+			why, IOT_VERDICT_UNKNOWN,
+			"it was observed %u times; %llu are recorded, %llu filed as lost",
+			l->max_hop, (unsigned long long)l->n_hops, (unsigned long long)w->n_lost);
+	if (l->twice)
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "two records of it have the same number");
+	if (l->end_hop && l->end_hop < l->max_hop)
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "it was observed after its end, as number %u", l->max_hop);
+	return !w->gap && !l->twice && (!l->end_hop || l->end_hop == l->max_hop);
 }
 
 /* A probe at a function's return, which may come after the packet's end. */
@@ -280,13 +307,8 @@ void iot_doubts_judge(struct iot_doubts *d, const struct iot_packet_life *l,
 				   "neither the record nor the ledger has this packet");
 		doubt = true;
 	}
-	if (w.gap) {
-		iot_verdict_reason(
-			&why, IOT_VERDICT_UNKNOWN,
-			"it was observed %u times; %llu are recorded, %llu filed as lost",
-			l->max_hop, (unsigned long long)l->n_hops, (unsigned long long)w.n_lost);
+	if (!check_numbers(&w, &why))
 		doubt = true;
-	}
 	doubt = in_doubt(d, &w, 0, ret_why ? &why : NULL) || doubt;
 	ret->doubtful = doubt;
 	/* First match wins: a filed loss is a positive fact and outranks all doubt. */
@@ -382,6 +404,50 @@ static const struct iot_doubt_segment *left_out(const struct iot_doubts *d, uint
 	return NULL;
 }
 
+/* Events of a socket, which often has no packet to show, or none of ours. */
+static bool is_sockets_probe(uint16_t probe)
+{
+	return probe == PROBE_TCP_RETRANSMIT || probe == PROBE_TCP_RESET ||
+	       probe == PROBE_UDP_FAIL_QUEUE;
+}
+
+/* Did anything happen at the probe while the packet may have lived? */
+static bool seen_at(const struct iot_doubts *d, uint16_t probe, const struct whole_life *w)
+{
+	uint64_t t0 = w->flags & IOT_PACKET_FROM_START ? w->first_ns : 0;
+	uint64_t t1 = w->flags & IOT_PACKET_END ? w->last_ns : UINT64_MAX;
+	unsigned int k = probe - IOT_FIRST_PACKET_PROBE;
+
+	for (size_t i = 0; k < IOT_N_PACKET_PROBES && i < d->n_segments; i++)
+		if (d->segments[i].seen[k] && d->segments[i].first_ns <= t1 &&
+		    d->segments[i].last_ns >= t0)
+			return true;
+	return false;
+}
+
+/* A packet whose beginning or end was not observed may have gone on where nobody looked. */
+static void check_edges(const struct iot_doubts *d, const struct whole_life *w,
+			struct iot_verdict *why)
+{
+	const struct iot_doubt_segment *last;
+
+	if (d->n_segments == 0)
+		return; /* said by a doubt */
+	last = &d->segments[d->n_segments - 1];
+	if (!(w->flags & IOT_PACKET_FROM_START) &&
+	    iot_sub_sat(w->first_ns, UNSEEN_BEFORE_NS) < d->segments[0].info->attach_ns)
+		iot_verdict_reason(
+			why, IOT_VERDICT_UNKNOWN,
+			"it may be older than the capture, which began before it was seen "
+			"by less than %llu s",
+			(unsigned long long)(UNSEEN_BEFORE_NS / 1000000000ULL));
+	if (!(w->flags & IOT_PACKET_END) && last->f &&
+	    iot_add_sat(w->last_ns, UNSEEN_BEFORE_NS) > last->f->epoch_last_ns)
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "its end was not observed, and it may have gone on after the "
+				   "capture");
+}
+
 enum iot_absence iot_doubts_absence(struct iot_doubts *d, const struct iot_packet_life *l,
 				    uint16_t probe, struct iot_verdict *ret_why)
 {
@@ -408,13 +474,15 @@ enum iot_absence iot_doubts_absence(struct iot_doubts *d, const struct iot_packe
 		if (w.flags & IOT_PACKET_NOT_SELECTED)
 			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN,
 					   "the packet was not selected");
-		if (w.gap)
-			iot_verdict_reason(
-				&why, IOT_VERDICT_UNKNOWN,
-				"it was observed more often than records and ledger say");
+		(void)check_numbers(&w, &why);
 		if (k.not_attached || !k.covered)
 			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN,
 					   "%s: not attached in all segments of its life", name);
+		if (is_sockets_probe(probe) && seen_at(d, probe, &w))
+			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN,
+					   "%s: it does not say of which packet its events are",
+					   name);
+		check_edges(d, &w, &why);
 		/* With tracepoints alone a packet may be selected late, after a translation. */
 		if (!(w.flags & IOT_PACKET_FROM_START) &&
 		    left_out(d, probe, 0, w.flags & IOT_PACKET_END ? w.last_ns : UINT64_MAX))
@@ -430,52 +498,7 @@ enum iot_absence iot_doubts_absence(struct iot_doubts *d, const struct iot_packe
 	return answer;
 }
 
-/* ---- flows ---- */
-
-static enum iot_match end_matches(const struct iot_flow_end *e, uint8_t family, const uint8_t *addr,
-				  uint16_t port, bool has_ports)
-{
-	if (e->family && (e->family != family || memcmp(e->addr, addr, family == 4 ? 4 : 16) != 0))
-		return IOT_MATCH_NO;
-	if (!e->port_set)
-		return IOT_MATCH_YES;
-	if (!has_ports)
-		return IOT_MATCH_MAYBE;
-	return e->port == port ? IOT_MATCH_YES : IOT_MATCH_NO;
-}
-
-static enum iot_match one_way(const struct iot_flow_end *src, const struct iot_flow_end *dst,
-			      const struct iot_flow *f, bool has_ports)
-{
-	enum iot_match a = end_matches(src, f->family, f->src, f->sport, has_ports);
-	enum iot_match b = end_matches(dst, f->family, f->dst, f->dport, has_ports);
-
-	if (a == IOT_MATCH_NO || b == IOT_MATCH_NO)
-		return IOT_MATCH_NO;
-	return a == IOT_MATCH_MAYBE || b == IOT_MATCH_MAYBE ? IOT_MATCH_MAYBE : IOT_MATCH_YES;
-}
-
-enum iot_match iot_flow_matches(const struct iot_flow_match *m, const struct iot_flow *f,
-				uint32_t flags)
-{
-	/* Ports of 0 of a fragment are those that it does not carry. */
-	bool has_ports = !(flags & IOT_PACKET_FRAGMENT) || f->sport || f->dport;
-	enum iot_match there, back;
-
-	if (!m->set)
-		return IOT_MATCH_YES;
-	if (flags & IOT_PACKET_NO_HEADER)
-		return IOT_MATCH_MAYBE;
-	if (m->ip_proto_set && (!f->family || f->ip_proto != m->ip_proto))
-		return IOT_MATCH_NO;
-	there = one_way(&m->src, &m->dst, f, has_ports);
-	if (!m->both_ways || there == IOT_MATCH_YES)
-		return there;
-	back = one_way(&m->dst, &m->src, f, has_ports);
-	if (back == IOT_MATCH_YES)
-		return back;
-	return there == IOT_MATCH_MAYBE ? there : back;
-}
+/* ---- absence of a flow ---- */
 
 /* Losses at the probe, whoever's they are. true: one is a packet of the flow, within the time. */
 static bool flow_in_ledger(const struct iot_doubts *d, const struct iot_absence_query *q,

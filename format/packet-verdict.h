@@ -69,13 +69,14 @@ struct iot_packet_life {
 	uint64_t first_ns; /* of its records */
 	uint64_t last_ns;
 	uint64_t n_records;
-	uint64_t n_hops; /* records with a hop number */
+	uint64_t n_hops; /* hop numbers that records have, each counted once up to 64 */
 	uint64_t hops;	 /* numbers 1..64 that records have, a bit each */
 	uint32_t max_hop;
 	uint32_t end_hop; /* of the record that ends it */
 	int32_t n_inside; /* functions entered and not left (IOT_PACKET_AFTER_END comes from these) */
 	uint32_t flags;	  /* enum iot_packet_flag, of all records */
 	uint8_t ip_proto;
+	bool twice; /* two records have one number: some other is missing, or one is wrong */
 	struct iot_probe_set probes; /* where it was observed */
 };
 void iot_packet_life_add(struct iot_packet_life *l, const struct iot_packet *p);
@@ -101,6 +102,9 @@ int iot_doubts_unidentified(struct iot_doubts *d, size_t i,
 /* A part of a segment could not be read: its records of [first, last] are missing. -ENOMEM. */
 int iot_doubts_unreadable(struct iot_doubts *d, size_t i, uint64_t first_ns,
 			  uint64_t last_ns) IOT_MUST_CHECK;
+
+/* A segment's books and its records differ in number at a probe (0 = at some). -ENOMEM. */
+int iot_doubts_miscounted(struct iot_doubts *d, size_t i, uint16_t probe) IOT_MUST_CHECK;
 
 struct iot_packet_ruling {
 	enum iot_packet_verdict verdict;

@@ -333,6 +333,11 @@ static bool same_chain(const struct iot_segment *x, const struct iot_segment *y)
 	       memcmp(a->capture_id, b->capture_id, sizeof(a->capture_id)) == 0;
 }
 
+const struct iot_verdict *iot_scan_opening(const struct iot_scan *sc)
+{
+	return &sc->opening;
+}
+
 int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, struct iot_error *err)
 {
 	struct iot_verdict all = {0}, one;

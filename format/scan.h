@@ -62,6 +62,8 @@ int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n,
 		    struct iot_error *err) IOT_MUST_CHECK;
 /* Verdict over all segments, chains checked: as `verify` would say, without decoding every record
  * when full is false. */
+/* Files and directories that could not be used, and why. Borrowed. */
+const struct iot_verdict *iot_scan_opening(const struct iot_scan *sc);
 int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret,
 		     struct iot_error *err) IOT_MUST_CHECK;
 

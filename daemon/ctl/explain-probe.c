@@ -81,33 +81,51 @@ static int cmp_answer(const void *a, const void *b)
 			   ctl_capture_realtime_ns(y->c, y->c->first_ns));
 }
 
-/* Parts of the asked time that no capture of the machine covers. */
-static void check_gaps(const struct ctl *c, struct answer *answers, size_t n,
-		       struct iot_verdict *why)
+static bool same_machine(const struct answer *a, const struct answer *b)
 {
-	const uint8_t *machine = answers[0].c->infos[0]->machine_id;
+	return memcmp(a->c->infos[0]->machine_id, b->c->infos[0]->machine_id, 16) == 0;
+}
+
+/* Parts of the asked time that no capture of the machine of answers[k], its first, covers. */
+static void check_machine(const struct ctl *c, const struct answer *answers, size_t n, size_t k,
+			  struct iot_verdict *why)
+{
+	const char *host = answers[k].c->infos[0]->host;
 	uint64_t at = c->filter.since_ns;
 	char text[CTL_HUMAN_MAX];
 
-	qsort(answers, n, sizeof(*answers), cmp_answer);
-	for (size_t i = 0; i < n; i++) {
+	for (size_t i = k; i < n; i++) {
 		struct ctl_capture *cap = answers[i].c;
 		uint64_t first = ctl_capture_realtime_ns(cap, cap->first_ns);
 		uint64_t last = ctl_capture_realtime_ns(cap, cap->last_ns);
 
-		if (memcmp(cap->infos[0]->machine_id, machine, 16) != 0 || !cap->last_ns)
+		if (!same_machine(&answers[k], &answers[i]) || !cap->last_ns)
 			continue;
 		/* Between two captures nothing was observed; before the first only if it was asked. */
 		if ((at && first > at) && (!c->filter.until_ns || at < c->filter.until_ns))
 			iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-					   "no capture covers the %.6f s before %.19s",
+					   "%.64s: no capture covers the %.6f s before %.19s", host,
 					   (double)(first - at) / 1e9, ctl_human_time(first, text));
 		at = IOT_MAX(at, last);
 	}
 	if (c->filter.until_ns && at < c->filter.until_ns)
 		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-				   "no capture covers the time after %.19s",
+				   "%.64s: no capture covers the time after %.19s", host,
 				   at ? ctl_human_time(at, text) : "its beginning");
+}
+
+static void check_gaps(const struct ctl *c, struct answer *answers, size_t n,
+		       struct iot_verdict *why)
+{
+	qsort(answers, n, sizeof(*answers), cmp_answer);
+	for (size_t i = 0; i < n; i++) {
+		bool first = true;
+
+		for (size_t k = 0; k < i; k++)
+			first &= !same_machine(&answers[k], &answers[i]);
+		if (first)
+			check_machine(c, answers, n, i, why);
+	}
 }
 
 static struct json_object *reasons_json(const struct iot_verdict *why)
@@ -272,6 +290,8 @@ int explain_probe(const struct ctl *c, struct iot_scan *scan, struct ctl_packets
 			x->a = x->q.probe ? iot_doubts_absence_of_flow(x->c->doubts, &x->q, &x->why)
 					  : IOT_ABSENCE_NOT_OBSERVED;
 	}
+	/* What could not be read may be just the packet that is asked for. */
+	iot_verdict_merge(&gaps, iot_scan_opening(scan));
 	check_gaps(c, answers, packets->n, &gaps);
 	all = together(answers, packets->n, &gaps);
 	code = print_all(c, answers, packets->n, all, &gaps);

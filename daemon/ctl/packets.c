@@ -93,7 +93,8 @@ struct iot_packet_life *ctl_capture_life(const struct ctl_capture *c, uint64_t i
 
 /* ---- reading ---- */
 
-static int add_records(struct ctl_capture *c, size_t i, const struct iot_batch *b)
+static int add_records(struct ctl_capture *c, size_t i, const struct iot_batch *b,
+		       struct iot_written *written)
 {
 	for (uint32_t k = 0; k < iot_batch_count(b); k++) {
 		struct iot_packet_life *l;
@@ -102,6 +103,9 @@ static int add_records(struct ctl_capture *c, size_t i, const struct iot_batch *
 
 		iot_batch_get_packet(b, k, &p);
 		c->n_records++;
+		r = iot_written_add(written, p.probe, p.cpu);
+		if (r < 0)
+			return r;
 		if (!p.id) {
 			c->n_unidentified++;
 			r = iot_doubts_unidentified(c->doubts, i, &p);
@@ -116,10 +120,32 @@ static int add_records(struct ctl_capture *c, size_t i, const struct iot_batch *
 	return 0;
 }
 
+/* All blocks were read: what is in the file has to be what the books count. */
+static int check_written(struct ctl_capture *c, size_t i, struct iot_written *written)
+{
+	const struct iot_footer *f = c->footers[i];
+	int r = 0;
+
+	for (size_t k = 0; f && r == 0 && k < f->n_books; k++) {
+		const struct iot_books *b = &f->books[k];
+
+		if (iot_written_take(written, b->probe, b->cpu) != b->written)
+			r = iot_doubts_miscounted(c->doubts, i, b->probe);
+	}
+	for (size_t k = 0; f && r == 0 && k < written->n; k++)
+		if (written->rows[k].n)
+			r = iot_doubts_miscounted(c->doubts, i, written->rows[k].probe);
+	if (f && r == 0 && written->other)
+		r = iot_doubts_miscounted(c->doubts, i, 0);
+	return r;
+}
+
 static int read_segment(struct ctl_capture *c, size_t i, struct iot_batch *b, struct iot_error *err)
 {
+	_cleanup_(iot_written_done) struct iot_written written = {0};
 	struct iot_segment *s = c->segments[i];
 	struct iot_block_info info;
+	bool damaged = false;
 	int r;
 
 	iot_segment_rewind(s);
@@ -128,13 +154,13 @@ static int read_segment(struct ctl_capture *c, size_t i, struct iot_batch *b, st
 		if (r < 0)
 			return r;
 		if (r == IOT_READ_END)
-			return 0;
+			return damaged ? 0 : check_written(c, i, &written);
 		if (r != IOT_READ_GAP) {
 			if (info.kind != IOT_BLOCK_PACKETS)
 				continue;
 			r = iot_segment_read_block(s, &info, IOT_PCOLS_ALL, b, NULL);
 			if (r == 0) {
-				r = add_records(c, i, b);
+				r = add_records(c, i, b, &written);
 				if (r < 0)
 					return r;
 				continue;
@@ -142,6 +168,7 @@ static int read_segment(struct ctl_capture *c, size_t i, struct iot_batch *b, st
 			if (r != -EBADMSG)
 				return r;
 		}
+		damaged = true;
 		/* In a file without footer all of its time is in doubt anyway. */
 		if (!c->footers[i])
 			continue;

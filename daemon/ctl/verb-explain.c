@@ -422,6 +422,7 @@ static void print_totals(const struct explain *x)
 static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id, int argc,
 			   char **argv)
 {
+	const struct iot_verdict *opening = iot_scan_opening(scan);
 	struct json_object *o;
 	int code = CTL_OK;
 
@@ -459,7 +460,15 @@ static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id
 		(void)ctl_fail(CTL_OK,
 			       id ? "neither the record nor the ledger has this packet"
 				  : "no packet of this flow; --probe asks what that proves");
-	return code != CTL_OK ? code : explain_code(x);
+	if (code != CTL_OK)
+		return code;
+	code = explain_code(x);
+	if (opening->code == IOT_VERDICT_COMPLETE)
+		return code;
+	/* A packet's record may be where nothing could be read. */
+	ctl_verdict_print(stderr, opening, iot_scan_n_segments(scan),
+			  "iotracectl: ", CTL_PRINT_PLAIN);
+	return code == CTL_OK ? IOT_VERDICT_UNKNOWN : code;
 }
 
 int verb_explain(struct ctl *c, int argc, char **argv)

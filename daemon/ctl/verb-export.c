@@ -175,7 +175,7 @@ static int copy_judged(const struct job *job, struct ctl_out *out, struct export
 	char note[128];
 	int r;
 
-	r = ctl_scan_verdict(job->scan, false, &v, err);
+	r = ctl_scan_verdict(job->scan, true, &v, err);
 	if (r < 0)
 		return r;
 	snprintf(note, sizeof(note), "record %s, %s%llu lost", iot_verdict_name(v.code),

@@ -280,7 +280,8 @@ int verb_replay(struct ctl *c, int argc, char **argv)
 	ctl_pager_close();
 	if (code != CTL_OK)
 		return code;
-	r = ctl_scan_verdict(scan, false, &v, &err);
+	/* Whole: a block that cannot be read puts single packets in doubt above, and is said here. */
+	r = ctl_scan_verdict(scan, true, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	if (v.code != IOT_VERDICT_COMPLETE)

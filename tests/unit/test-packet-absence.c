@@ -50,6 +50,50 @@ static void stopped_gap(struct fix_capture *c)
 	c->records[3].p.hop = 5;
 }
 
+static void stopped_twice(struct fix_capture *c) /* a copy of the second in place of the third */
+{
+	stopped(c);
+	c->records[2].p.hop = 2;
+}
+
+static void stopped_after_end(struct fix_capture *c)
+{
+	stopped(c);
+	c->records[1].p.flags |= IOT_PACKET_END;
+	c->records[3].p.flags &= ~(uint32_t)IOT_PACKET_END;
+}
+
+/* Less than the longest wait in a queue after the capture began. */
+static void stopped_young_capture(struct fix_capture *c)
+{
+	stopped(c);
+	change(c, 0, IOT_PACKET_FROM_START);
+	c->s[0].info.attach_ns = LIFE_FIRST - 5 * FIX_SEC_NS;
+}
+
+static void stopped_older(struct fix_capture *c)
+{
+	stopped(c);
+	change(c, 0, IOT_PACKET_FROM_START);
+}
+
+/* Without an end, in the last seconds. */
+static void going_on(struct fix_capture *c)
+{
+	unsigned int last = (unsigned int)c->n - 1;
+
+	fix_path(c, last, 77, c->s[last].f.epoch_last_ns - 5 * FIX_SEC_NS, 1, 2);
+}
+
+static void retransmits_of_somebody(struct fix_capture *c)
+{
+	stopped(c);
+	fix_row(&c->s[1], FIX_RETRANSMIT)->state = IOT_ATTACH_ATTACHED;
+	fix_row(&c->s[1], FIX_RETRANSMIT)->miss = IOT_MISS_COUNTED;
+	fix_books(&c->s[1], FIX_RETRANSMIT, 0)->seen++;
+	fix_books(&c->s[1], FIX_RETRANSMIT, 0)->not_selected++;
+}
+
 static void stopped_older_selected_late(struct fix_capture *c)
 {
 	stopped(c);
@@ -73,6 +117,13 @@ static void test_absence(void **state)
 		{"missed elsewhere", stopped_missed_elsewhere, FIX_RECEIVE, IOT_ABSENCE_PROVED},
 		{"merged: sound all the same", stopped_merged, FIX_RECEIVE, IOT_ABSENCE_PROVED},
 		{"a hop in neither", stopped_gap, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},
+		{"two with one number", stopped_twice, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},
+		{"seen after its end", stopped_after_end, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},
+		{"older than what was seen", stopped_older, FIX_RECEIVE, IOT_ABSENCE_PROVED},
+		{"older than the capture", stopped_young_capture, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},
+		{"younger than its end", going_on, FIX_KFREE, IOT_ABSENCE_UNKNOWN},
+		{"of a socket, not a packet", retransmits_of_somebody, FIX_RETRANSMIT,
+		 IOT_ABSENCE_UNKNOWN},
 		{"selected late", stopped_older_selected_late, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},
 		{"refused", stopped, FIX_IP_RCV, IOT_ABSENCE_NOT_OBSERVED},
 		{"no such hook", stopped, FIX_RETRANSMIT, IOT_ABSENCE_NOT_OBSERVED},
@@ -307,9 +358,24 @@ static void test_flow_matches(void **state)
 	m.ip_proto_set = false;
 	m.both_ways = false;
 	p.flow.sport = p.flow.dport = 0;
+	/* Nobody sends from port 0 to port 0: they were not read. */
+	assert_int_equal(iot_flow_matches(&m, &p.flow, 0), IOT_MATCH_MAYBE);
+	p.flow.ip_proto = 1;
 	assert_int_equal(iot_flow_matches(&m, &p.flow, 0), IOT_MATCH_NO);
+	p.flow.ip_proto = 17;
 	assert_int_equal(iot_flow_matches(&m, &p.flow, IOT_PACKET_FRAGMENT), IOT_MATCH_MAYBE);
 	assert_int_equal(iot_flow_matches(&m, &p.flow, IOT_PACKET_NO_HEADER), IOT_MATCH_MAYBE);
+	/* A second tag, behind which nothing was read. */
+	p.flow.family = 0;
+	assert_int_equal(iot_flow_matches(&m, &p.flow, 0), IOT_MATCH_NO);
+	assert_int_equal(iot_flow_matches(&m, &p.flow, IOT_PACKET_VLAN), IOT_MATCH_MAYBE);
+	/* IPv6 extensions hide protocol and ports. */
+	m = (struct iot_flow_match){.set = true, .ip_proto_set = true, .ip_proto = 17};
+	p.flow.family = 6;
+	p.flow.ip_proto = 60;
+	assert_int_equal(iot_flow_matches(&m, &p.flow, 0), IOT_MATCH_MAYBE);
+	p.flow.ip_proto = 6;
+	assert_int_equal(iot_flow_matches(&m, &p.flow, 0), IOT_MATCH_NO);
 	m.set = false;
 	assert_int_equal(iot_flow_matches(&m, &p.flow, 0), IOT_MATCH_YES);
 }
