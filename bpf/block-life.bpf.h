@@ -308,6 +308,8 @@ static __always_inline void block_end_unseen(struct emit_run *run, struct ev_blo
 /* The life in e has ended: the entry waits for the next one. complete_ns is what the reaper reads. */
 static __always_inline void block_end(struct ev_block *e, __u64 now)
 {
+	/* Nobody who copies the entry while it is begun anew shall take it for the old request. */
+	e->hdr.id = 0;
 	e->complete_ns = now;
 	barrier();
 	*(volatile __u8 *)&e->state = 0;

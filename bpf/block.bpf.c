@@ -187,7 +187,8 @@ static __always_inline void block_swap_share(struct ev_block *e, struct request 
 	e->swap_rule = reads ? EV_SWAP_PAGE : EV_SWAP_FLAG;
 	if (!reads)
 		e->cmd_flags |= block_req_swap;
-	e->unswapped = (KREAD(direct, rq, __data_len) - swapped) >> 9;
+	swapped = (KREAD(direct, rq, __data_len) - swapped) >> 9;
+	e->unswapped = swapped < 0xffff ? swapped : 0xffff;
 }
 
 /* Where the kernel accounts the request, if it does. */
@@ -374,6 +375,8 @@ static __always_inline int block_complete_unidentified(struct emit_run *run, str
 	e = emit_reserve(ring, sizeof(*e));
 	if (e) {
 		block_begin(run, e, rq, EV_SUBMITTER_NONE, direct);
+		if (bio && bio != KREAD(direct, rq, biotail))
+			block_swap_share(e, rq, bio, direct);
 		block_chunk(e, bio, error, n_bytes, data_len, rq_flags);
 		block_finish(run, e, rq, rq_flags, now, direct);
 		e->state &= ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_NOT_SELECTED);

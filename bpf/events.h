@@ -400,13 +400,16 @@ struct ev_ledger_val {
 
 /*
  * A lost request keeps its swap tag, or the sums of swapped bytes would not close: above the state bits,
- * two bits of rule, and fourteen of ev_block.unswapped (8 MiB: no driver takes more at once).
+ * two bits of rule, and fourteen of ev_block.unswapped; a larger share is cut to the largest that fits (8 MiB).
  */
 #define EV_LEDGER_SWAP_SHIFT 16
 #define EV_LEDGER_SWAP_RULE 3
 #define EV_LEDGER_UNSWAPPED_SHIFT 18
 #define EV_LEDGER_SWAP(rule) ((__u32)(rule) << EV_LEDGER_SWAP_SHIFT)
-#define EV_LEDGER_UNSWAPPED(sectors) ((__u32)(sectors) << EV_LEDGER_UNSWAPPED_SHIFT)
+#define EV_LEDGER_UNSWAPPED_MAX 0x3fffU
+#define EV_LEDGER_UNSWAPPED(sectors)                                                               \
+	(((__u32)(sectors) < EV_LEDGER_UNSWAPPED_MAX ? (__u32)(sectors) : EV_LEDGER_UNSWAPPED_MAX) \
+	 << EV_LEDGER_UNSWAPPED_SHIFT)
 
 /*
  * Value of each inner map of the epoch map-in-map: all that a program must see at one instant, so one

@@ -134,10 +134,10 @@ static __always_inline void packet_old_device(struct ev_packet *p, struct sk_buf
 	__u32 iif = KREAD(direct, skb, skb_iif), ifindex;
 
 	p->ifindex = iif;
-	if ((__s64)dev >= 0)
-		return; /* NULL, or no address of the kernel's */
+	if (!iif || (__s64)dev >= 0)
+		return; /* nothing to hold it against, or no address of the kernel's */
 	ifindex = BPF_CORE_READ(dev, ifindex);
-	if (iif && ifindex != iif)
+	if (ifindex != iif)
 		return;
 	p->ifindex = ifindex;
 	p->netns = packet_netns(dev, false);

@@ -123,9 +123,12 @@ struct {
 	__type(value, struct packet_stack);
 } gro_stack SEC(".maps");
 
-/* A deeper nest than the kernel allows is made of packets whose end hook did not run: forgotten. */
+/*
+ * A deeper nest than the kernel allows is made of packets whose end hook did not run: forgotten; so is what is
+ * there if the function does not nest.
+ */
 static __always_inline void packet_keep(void *map, struct sk_buff *skb, const struct ev_packet *p,
-					bool selected)
+					bool selected, const bool nests)
 {
 	struct packet_stack *stack;
 	struct packet_kept *kept;
@@ -134,7 +137,7 @@ static __always_inline void packet_keep(void *map, struct sk_buff *skb, const st
 	stack = bpf_map_lookup_elem(map, &zero);
 	if (!stack)
 		return;
-	i = stack->depth;
+	i = nests ? stack->depth : 0;
 	if (i >= PACKET_DEPTH)
 		i = 0;
 	stack->depth = i + 1;
@@ -216,7 +219,7 @@ static __always_inline int packet_start_xmit(struct sk_buff *skb, const bool dir
 	if (!emit_enter(&run, EV_PROBE_NET_DEV_START_XMIT))
 		return 0;
 	selected = packet_observe(&run, &p, skb, PACKET_ON_DEVICE, true, direct);
-	packet_keep(&xmit_stack, skb, &p, selected);
+	packet_keep(&xmit_stack, skb, &p, selected, true);
 	return 0;
 }
 
@@ -282,7 +285,7 @@ static __always_inline int packet_gro(struct sk_buff *skb, const __u32 probe, co
 	if (!emit_enter(&run, probe))
 		return 0;
 	selected = packet_observe(&run, &p, skb, PACKET_AT_DATA | PACKET_ON_DEVICE, true, direct);
-	packet_keep(&gro_stack, skb, &p, selected);
+	packet_keep(&gro_stack, skb, &p, selected, false);
 	return 0;
 }
 
@@ -294,10 +297,19 @@ static __always_inline int packet_gro_exit(int result, const __u32 probe)
 	if (!emit_enter(&run, probe))
 		return 0;
 	kept = packet_unkeep(&gro_stack, NULL);
-	if (kept)
+	if (kept) {
 		packet_again(&run, kept, result, probe, result == PACKET_GRO_MERGED_FREE);
-	else
-		emit_folded(&run); /* it began before the gate opened */
+	} else {
+		/* It began before the gate opened, or its beginning was missed: whose it is nobody knows. */
+		struct ev_packet p = {
+			.ts_ns = bpf_ktime_get_ns(),
+			.code = result,
+			.flags = EV_PACKET_AFTER_END | EV_PACKET_NO_HEADER,
+		};
+
+		emit_identity_full(&run);
+		packet_emit(&run, &p);
+	}
 	return 0;
 }
 

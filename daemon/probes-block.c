@@ -306,8 +306,13 @@ int probes_block_load(struct probes *p, const struct probes_options *opts, struc
 	for (size_t i = 0; i < n; i++) {
 		probes_first_complaint[0] = '\0';
 		r = try_load(p, &list[i], opts->stream, &own);
-		if (r >= 0)
+		if (r >= 0) {
+			/* No large page is followed then, nor the later part of a bio: a read without the tag
+			 * may be swap all the same, which "unavailable" says. */
+			if (!list[i].copies && p->facts.kernel.swap_in == IOT_ABILITY_PAGE)
+				p->facts.kernel.swap_in = IOT_ABILITY_UNAVAILABLE;
 			return finish_maps(p, err);
+		}
 		if (own.text[0])
 			return iot_error_set(err, r, "%s", own.text);
 	}

@@ -15,7 +15,7 @@
 #include "daemon/probes-internal.h"
 #include "packet.skel.h"
 
-#define IDENTITIES_DEFAULT 131072U /* sk_buffs of this many addresses: 30 MiB of them */
+#define IDENTITIES_DEFAULT 131072U /* sk_buffs of this many addresses */
 #define IDENTITIES_MAX (1U << 22)
 #define RARE_PER_SECOND_DEFAULT 100U
 #define RARE_PER_SECOND_MAX 1000000U

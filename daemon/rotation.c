@@ -198,10 +198,13 @@ static int fill_losses(struct rotation *r, struct iot_footer *f)
 	f->n_losses = n;
 	r->swap_out_lost_bytes = r->swap_in_lost_bytes = 0;
 	for (size_t i = 0; i < n; i++) {
+		uint64_t swapped = iot_swapped(f->losses[i].swap, f->losses[i].bytes,
+					       f->losses[i].unswapped_bytes);
+
 		if (f->losses[i].swap == IOT_SWAP_OUT)
-			r->swap_out_lost_bytes += f->losses[i].bytes;
+			r->swap_out_lost_bytes += swapped;
 		else if (f->losses[i].swap == IOT_SWAP_IN)
-			r->swap_in_lost_bytes += f->losses[i].bytes;
+			r->swap_in_lost_bytes += swapped;
 	}
 	return 0;
 }

@@ -324,10 +324,14 @@ static bool is_stale_copy(const struct store *s, const char *copy, const char *s
 	_cleanup_(iot_segment_closep) struct iot_segment *a = open_footer(s, copy);
 	_cleanup_(iot_segment_closep) struct iot_segment *b = open_footer(s, sealed);
 
-	return a && b && iot_segment_footer(a)->reason == IOT_SEAL_RECOVERED &&
+	enum iot_block_kind kind;
+
+	if (!a || !b || iot_segment_info(a)->stream != iot_segment_info(b)->stream)
+		return false;
+	kind = iot_stream_block_kind(iot_segment_info(a)->stream);
+	return iot_segment_footer(a)->reason == IOT_SEAL_RECOVERED &&
 	       iot_segment_footer(b)->reason != IOT_SEAL_RECOVERED &&
-	       iot_segment_declared(a, IOT_BLOCK_REQUESTS) <=
-		       iot_segment_declared(b, IOT_BLOCK_REQUESTS);
+	       iot_segment_declared(a, kind) <= iot_segment_declared(b, kind);
 }
 
 static bool is_name_of(const struct store *s, const char *name, int fd)
