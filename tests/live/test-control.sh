@@ -157,7 +157,8 @@ assert_status "no daemon" 3 "$IOTRACECTL" --socket "$dir/none" status
 assert_status "not even a directory" 3 "$IOTRACECTL" --socket "$dir/none/none" status
 assert_status "a stray argument" 2 ctl status now
 ctl probes >"$dir/probes.txt"
-assert_eq "probes are in the order of their numbers" "" "$(awk '$1 ~ /^[0-9]+$/ && $2 != "of" { print $1 }' "$dir/probes.txt" | sort -nc 2>&1)"
+assert_eq "probes are in the order of their numbers" "$(ctl --json probes | jq .id | sort -n | tr '\n' ' ')" \
+	"$(awk '$1 ~ /^[0-9]+$/ && $2 != "of" { print $1 }' "$dir/probes.txt" | tr '\n' ' ')"
 assert_eq "each probe that is not attached is explained" \
 	"$(ctl --json probes | jq -r 'select(.state != "attached") | .name' | sort)" \
 	"$(sed -n '/probes attached; not attached:$/,/^$/s/^  \([a-z_]*\) (.*): ..*/\1/p' "$dir/probes.txt" | sort)"

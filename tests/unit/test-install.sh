@@ -16,7 +16,10 @@ files() { (cd "$dest" && find . -type f | sort); }
 run() { make -s B="$B" DESTDIR="$dest" prefix=/usr "$@"; }
 
 assert_status "make install" 0 run install
-assert_eq "says what, not how" "" "$(run install | grep -vE '^  (CC|LD|AR|BPF|SKEL|INSTALL) ')"
+# Without -s, which would hide the commands by itself.
+said=$(make --no-print-directory B="$B" DESTDIR="$dest" prefix=/usr install)
+assert_eq "says what, not how" "" "$(grep -vE '^  (CC|LD|AR|BPF|SKEL|INSTALL) ' <<<"$said")"
+assert_ne "and says it" "" "$(grep '^  INSTALL ' <<<"$said")"
 assert_ne "V=1 says how" "" "$(make V=1 B="$B" DESTDIR="$dest" prefix=/usr install | grep '^install -D -m 0755 ')"
 assert_eq "installed files" "\
 ./etc/iotraced/iotraced.yaml

@@ -21,7 +21,7 @@ mkdir -p /run /var && ln -s /run /var/run
 pk_dir=/tmp/packet
 mkdir -p $pk_dir
 vm_modprobe veth || bail packet-probes "no veth"
-vm_modprobe 8021q
+vm_modprobe 8021q || bail packet-probes "no 8021q"
 pk_up || bail packet-probes "cannot make namespaces"
 
 # Emulated, each watch takes seconds: all kinds of traffic with LONG=1, else those that differ by kernel.

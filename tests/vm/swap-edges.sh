@@ -32,7 +32,7 @@ sleep 0.5
 # Nothing but a moment, not an instant of rest: /proc/diskstats counts a request when it ends, as the record does, so
 # the readings around start and end bound what the records of a dedicated disk may sum up to.
 edge() {
-	quiet-counters -n "$swap_session/$1"
+	quiet-counters -n "$swap_session/$1" || bail "$1" "the counters cannot be read"
 }
 
 # Recording begins and ends while the disk is at work, with many requests under way.
