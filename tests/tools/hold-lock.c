@@ -5,7 +5,8 @@
  *	hold-lock FILE COMMAND [ARGUMENT...]
  *
  * The lock is a POSIX record lock, which flock(1) cannot take. It belongs to this process; the
- * command is a child, and so finds it held by another. Exits as the command does.
+ * command is a child, and so finds it held by another. Exits as the command does. Waits for another
+ * holder, but not for long: a shell that reads a command's output does not wait for its end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,11 +25,13 @@ int main(int argc, char **argv)
 		fputs("usage: hold-lock FILE COMMAND [ARGUMENT...]\n", stderr);
 		return 125;
 	}
+	alarm(10);
 	fd = open(argv[1], O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-	if (fd < 0 || fcntl(fd, F_SETLK, &l) < 0) {
+	if (fd < 0 || fcntl(fd, F_SETLKW, &l) < 0) {
 		fprintf(stderr, "hold-lock: %s: %s\n", argv[1], strerror(errno));
 		return 125;
 	}
+	alarm(0);
 	pid = fork();
 	if (pid == 0) {
 		execvp(argv[2], argv + 2);
