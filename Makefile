@@ -176,6 +176,19 @@ bench: ## Measure against perf, bpftrace and plain LZ4, in pairs, in one run (ro
 fuzz-smoke: $(FUZZ_REPLAY) ## Replay all fuzz seeds
 	$(Q)KIND=fuzz-smoke tests/run-all.sh
 
+# libFuzzer is part of clang, so everything is built once more with it (gcc has warned already), below build/fuzz.
+$(B)/tests/fuzz/%: tests/fuzz/%.c $(TEST_LIBS) $(B)/flags
+	@mkdir -p $(@D)
+	$(say) FUZZ $@
+	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $< $(B)/libiotctl.a \
+		$(B)/libiotdaemon.a $(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+.PHONY: fuzz fuzz-bin
+fuzz-bin: $(FUZZ_BIN)
+fuzz: ## Fuzz under ASan and UBSan, TIME=60 seconds a target (T=part-of-a-name selects)
+	$(Q)$(MAKE) B=$(B)/fuzz CC=$(CLANG) SAN='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all' \
+		CFLAGS='-O1 -g -w' fuzz-bin
+	$(Q)B=$(B)/fuzz tests/fuzz/run.sh
+
 .PHONY: asan ubsan valgrind
 asan: ## Unit tests under AddressSanitizer
 	$(Q)$(MAKE) B=$(B)/asan SAN='-fsanitize=address -fno-omit-frame-pointer' CFLAGS='-O1 -g' unit

@@ -4,10 +4,12 @@
  *
  * The first byte chooses: 'r' the rest is the file as it is; 's' every checksum in it is made right
  * first, frame by frame, so that what lies behind the checksums sees the bytes. Whatever they are,
- * there must be an answer, the readers must agree with each other, and recovery must never end in
- * a verdict that comforts.
+ * there must be an answer, the readers must agree with each other, recovery must never end in a
+ * verdict that comforts, every record can be shown, and every packet be judged.
  */
 #include "format/meta.h"
+#include "format/packet-verdict.h"
+#include "format/render.h"
 #include "format/scan.h"
 
 #include <assert.h>
@@ -149,12 +151,29 @@ static void check_recovery(struct iot_segment *s)
 	unlinkat(out_dirfd, "out.iot", 0);
 }
 
+static void show(const struct iot_request *req, const struct iot_packet *p)
+{
+	/* On the heap, and not a byte longer than promised. */
+	char *line = malloc(IOT_RENDER_MAX);
+	struct iot_render r = {.disk = req ? req->comm : NULL, .realtime_ns = 1};
+	struct iot_render_packet rp = {.realtime_ns = 1};
+	size_t json, text;
+
+	assert(line);
+	json = req ? iot_render_json(line, req, &r) : iot_render_packet_json(line, p, &rp);
+	assert(json <= IOT_RENDER_MAX && line[json - 1] == '\n');
+	text = req ? iot_render_text(line, req, &r) : iot_render_packet_text(line, p, &rp);
+	assert(text <= IOT_RENDER_MAX && line[text - 1] == '\n');
+	free(line);
+}
+
 static uint64_t scan_all(const char *path, struct iot_verdict *ret)
 {
 	struct iot_filter filter = {0};
 	struct iot_error err = {0};
 	struct iot_scan *sc;
 	struct iot_request req;
+	struct iot_packet packet;
 	struct iot_loss *losses;
 	uint64_t n = 0;
 	size_t n_losses;
@@ -162,8 +181,12 @@ static uint64_t scan_all(const char *path, struct iot_verdict *ret)
 
 	r = iot_scan_open(&path, 1, &filter, &sc, &err);
 	assert(r == 0);
-	while ((r = iot_scan_next(sc, &req, NULL, &err)) == 0)
-		n++;
+	iot_scan_columns(sc, IOT_COLS_ALL);
+	for (; (r = iot_scan_next(sc, &req, NULL, &err)) == 0; n++)
+		show(&req, NULL);
+	assert(r == IOT_READ_END);
+	for (; (r = iot_scan_next_packet(sc, &packet, NULL, &err)) == 0; n++)
+		show(NULL, &packet);
 	assert(r == IOT_READ_END);
 	r = iot_scan_losses(sc, &losses, &n_losses, &err);
 	if (r == 0)
@@ -174,13 +197,46 @@ static uint64_t scan_all(const char *path, struct iot_verdict *ret)
 	return n;
 }
 
+/* A packet without a record, in the segment as a chain of one, and a probe that exists. */
+static void judge(struct iot_segment *s)
+{
+	const struct iot_segment_info *info = iot_segment_info(s);
+	struct iot_packet_life life = {.id = 8193};
+	struct iot_packet_ruling ruling;
+	struct iot_loss *losses = NULL;
+	struct iot_doubts *d;
+	struct iot_footer f;
+	const struct iot_footer *footer = iot_segment_footer(s);
+	size_t n = 0;
+
+	if (info->stream != IOT_STREAM_PACKET)
+		return;
+	if (footer && iot_segment_load_ledger(s, &losses, &n, NULL) == 0) {
+		f = *footer;
+		f.losses = losses;
+		f.n_losses = n;
+		footer = &f;
+	} else {
+		footer = NULL;
+	}
+	if (iot_doubts_new(&info, &footer, 1, &d) < 0)
+		abort();
+	iot_doubts_judge(d, &life, &ruling, NULL);
+	/* No footer, no proof. */
+	assert(footer || ruling.verdict == IOT_PVERDICT_UNKNOWN);
+	assert(footer ||
+	       iot_doubts_absence(d, &life, IOT_PROBE_KFREE_SKB, NULL) != IOT_ABSENCE_PROVED);
+	iot_doubts_free(d);
+	free(losses);
+}
+
 static void check_file(int fd)
 {
 	struct iot_error err = {0};
 	struct iot_verdict v, by_scan;
 	struct iot_request *open;
 	struct iot_segment *s;
-	uint64_t requests;
+	uint64_t records;
 	char path[64];
 	size_t n;
 	int r;
@@ -197,8 +253,9 @@ static void check_file(int fd)
 	assert(v.code == IOT_VERDICT_COMPLETE || v.n_reasons > 0);
 	if (iot_segment_load_open(s, &open, &n, NULL) == 0)
 		free(open);
-	requests = scan_all(path, &by_scan);
-	assert(requests == (iot_segment_info(s)->stream == IOT_STREAM_BLOCK ? v.n_records : 0));
+	records = scan_all(path, &by_scan);
+	assert(records == v.n_records);
+	judge(s);
 	/* A chain of one can only be worse than the one. */
 	assert(by_scan.code >= v.code);
 	check_recovery(s);

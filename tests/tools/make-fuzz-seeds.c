@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * make-fuzz-seeds.c - writes the seeds of fuzz-block and fuzz-meta: `make-fuzz-seeds tests/fuzz/seeds`.
+ * make-fuzz-seeds.c - writes the seeds of fuzz-block, fuzz-meta and fuzz-wire: `make-fuzz-seeds tests/fuzz/seeds`.
  *
  * Run again after a change of the format; the seeds are small and checked in. What a seed's first
  * bytes mean is said in the fuzz targets.
  */
+#include "bpf/events.h"
 #include "format/block.h"
 #include "format/meta.h"
 #include "tests/unit/gen-packet.h"
@@ -255,14 +256,82 @@ static void make_meta(void)
 	iot_names_done(&footer.footer.cgroups);
 }
 
+/* What the kernel side hands over: see fuzz-wire.c. */
+static void make_wire(void)
+{
+	struct ev_block requests[4] = {0};
+	struct ev_packet packets[3] = {0};
+	struct ev_packet_task task = {0};
+	struct {
+		struct ev_ledger_key key;
+		struct ev_ledger_val val;
+	} lost[2] = {{.key = {.id = 7, .probe = EV_PROBE_BLOCK_COMPLETE},
+		      .val = {.n = 1, .bytes = 4096, .first_ns = 5, .last_ns = 5, .cmd_flags = 1}},
+		     {.key = {.probe = EV_PROBE_BLOCK_COMPLETE, .cpu = 1},
+		      .val = {.n = 9, .state = EV_BLOCK_END_UNSEEN | EV_LEDGER_SWAP(1)}}};
+	struct {
+		struct ev_ledger_key key;
+		struct ev_packet_loss val;
+	} lost_packet = {.key = {.id = 9, .probe = EV_FIRST_PACKET_PROBE},
+			 .val = {.n = 2, .family = 4, .ip_proto = 17, .dport = 53}};
+
+	for (unsigned int i = 0; i < IOT_ARRAY_SIZE(requests); i++) {
+		struct ev_block *e = &requests[i];
+
+		e->hdr =
+			(struct ev_hdr){sizeof(*e), EV_PROBE_BLOCK_COMPLETE, i, 1, EV_ID(i + 1, i)};
+		e->start_ns = 1000000 + i * 1000;
+		e->issue_ns = e->issue_last_ns = e->start_ns + 100;
+		e->complete_ns = e->issue_ns + 50000;
+		e->sector = i * 8;
+		e->dev = e->part = IOT_DEV(259, 0);
+		e->bytes = e->bytes_done = 4096;
+		e->cmd_flags = i | 1U << 11;
+		e->pid = e->tgid = 100 + i;
+		e->ino = i;
+		e->origin = (__u8)i;
+		e->swap_rule = i == 3 ? EV_SWAP_PAGE : 0;
+		e->submitter = EV_SUBMITTER_START;
+		e->state = EV_BLOCK_SAW_START;
+		memcpy(e->comm, "fio", 3);
+	}
+	for (unsigned int i = 0; i < IOT_ARRAY_SIZE(packets); i++) {
+		struct ev_packet *e = &packets[i];
+
+		e->hdr = (struct ev_hdr){sizeof(*e), (__u16)(EV_FIRST_PACKET_PROBE + i), i, 1,
+					 EV_ID(1, 0)};
+		e->ts_ns = 1000 + i;
+		e->family = 4;
+		e->ip_proto = 6;
+		e->len = 1500;
+		e->hop = i + 1;
+		e->ifindex = 2;
+		e->flags = EV_PACKET_FROM_START;
+	}
+	task.packet = packets[0];
+	task.packet.hdr.len = sizeof(task);
+	task.packet.flags |= EV_PACKET_TASK;
+	task.pid = 4711;
+	put("wire/requests", "b\0", 2, requests, sizeof(requests));
+	put("wire/in-flight", "i\0", 2, requests, sizeof(requests));
+	put("wire/packets", "p\0", 2, packets, sizeof(packets));
+	put("wire/task", (uint8_t[]){'p', sizeof(task) - sizeof(packets[0])}, 2, &task,
+	    sizeof(task));
+	put("wire/short", "b\xf8", 2, requests, sizeof(requests));
+	put("wire/ledger", "l\0", 2, lost, sizeof(lost));
+	put("wire/packet-ledger", "q\0", 2, &lost_packet, sizeof(lost_packet));
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2) {
-		fprintf(stderr, "usage: make-fuzz-seeds DIRECTORY (with block/ and meta/)\n");
+		fprintf(stderr,
+			"usage: make-fuzz-seeds DIRECTORY (with block/, meta/ and wire/)\n");
 		return 64;
 	}
 	dir = argv[1];
 	make_blocks();
 	make_meta();
+	make_wire();
 	return 0;
 }

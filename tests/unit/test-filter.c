@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "daemon/probes-filter.h"
+#include "tests/unit/filter-machine.h"
 
 static uint64_t seed = 88172645463325252ULL;
 
@@ -22,148 +22,6 @@ static uint32_t rnd(uint32_t n)
 	seed ^= seed >> 7;
 	seed ^= seed << 17;
 	return (uint32_t)(seed >> 32) % n;
-}
-
-static uint32_t big_endian(uint32_t v, int bits)
-{
-	return bits == 16 ? __builtin_bswap16((uint16_t)v) : __builtin_bswap32(v);
-}
-
-static bool compares(uint8_t op, uint64_t a, uint64_t b)
-{
-	switch (op) {
-	case 0x10:
-		return a == b;
-	case 0x20:
-		return a > b;
-	case 0x30:
-		return a >= b;
-	case 0x40:
-		return a & b;
-	case 0x50:
-		return a != b;
-	default:
-		fail_msg("comparison %#x", op);
-		return false;
-	}
-}
-
-static uint32_t alu32(uint8_t op, uint32_t a, uint32_t b)
-{
-	switch (op) {
-	case 0x00:
-		return a + b;
-	case 0x10:
-		return a - b;
-	case 0x20:
-		return a * b;
-	case 0x30:
-		assert_int_not_equal(b, 0);
-		return a / b;
-	case 0x40:
-		return a | b;
-	case 0x50:
-		return a & b;
-	case 0x60:
-		return a << (b & 31);
-	case 0x70:
-		return a >> (b & 31);
-	case 0x80:
-		return -a;
-	case 0x90:
-		assert_int_not_equal(b, 0);
-		return a % b;
-	case 0xa0:
-		return a ^ b;
-	case 0xb0:
-		return b;
-	default:
-		fail_msg("arithmetic %#x", op);
-		return 0;
-	}
-}
-
-/* The address space: the context at 0x1000, the packet at 0x100000. */
-#define CONTEXT 0x1000U
-#define PACKET 0x100000U
-
-struct machine {
-	uint64_t r[11];
-	uint8_t context[FILTER_MEM + FILTER_N_MEM * 4];
-	const uint8_t *packet;
-	uint32_t n;
-};
-
-static void call(struct machine *m)
-{
-	uint64_t to = m->r[1] - CONTEXT, from = m->r[3] - PACKET;
-
-	assert_int_equal(to, FILTER_LOAD);
-	assert_in_range(m->r[2], 1, 4);
-	/* The translation has checked that. */
-	assert_true(from + m->r[2] <= m->n);
-	memcpy(m->context + to, m->packet + from, m->r[2]);
-	for (int i = 1; i < 6; i++)
-		m->r[i] = 0xdeadbeefdeadbeefULL;
-	m->r[0] = 0;
-}
-
-static uint32_t run(const struct filter_insn *insns, const uint8_t *packet, uint32_t n)
-{
-	struct machine m = {.packet = packet, .n = n};
-	uint64_t at = PACKET;
-	unsigned int pc = 0;
-
-	memset(m.r, 0xa5, sizeof(m.r));
-	m.r[6] = CONTEXT;
-	memcpy(m.context + FILTER_AT, &at, 8);
-	memcpy(m.context + FILTER_N, &n, 4);
-	memcpy(m.context + FILTER_LEN, &n, 4);
-	while (pc < FILTER_ROOM) {
-		const struct filter_insn *i = &insns[pc++];
-		uint64_t b = i->code & 8 ? m.r[i->src] : (uint64_t)(int64_t)i->imm;
-		uint8_t class = i->code & 7, op = i->code & 0xf0;
-		uint32_t v = 0;
-
-		assert_in_range(i->dst, 0, 8);
-		if (i->code == 0xdc) {
-			m.r[i->dst] = big_endian((uint32_t)m.r[i->dst], i->imm);
-		} else if (class == 4) {
-			m.r[i->dst] = alu32(op, (uint32_t)m.r[i->dst], (uint32_t)b);
-		} else if (class == 7) {
-			assert_true(op == 0 || op == 0xb0);
-			m.r[i->dst] = op ? b : m.r[i->dst] + b;
-		} else if (i->code == 0x79) {
-			memcpy(&m.r[i->dst], m.context + i->off, 8);
-		} else if (class == 1) {
-			assert_int_equal(i->src, 6);
-			memcpy(&v, m.context + i->off,
-			       i->code == 0x61	 ? 4
-			       : i->code == 0x69 ? 2
-						 : 1);
-			m.r[i->dst] = v;
-		} else if (i->code == 0x63) {
-			assert_in_range(i->off, FILTER_MEM, FILTER_MEM + FILTER_N_MEM * 4 - 4);
-			v = (uint32_t)m.r[i->src];
-			memcpy(m.context + i->off, &v, 4);
-		} else if (i->code == 0x85) {
-			assert_int_equal(i->imm, 113);
-			call(&m);
-		} else if (class == 5 && op == 0) {
-			pc += (unsigned int)i->off;
-		} else if (class == 5) {
-			pc += compares(op, m.r[i->dst], b) ? (unsigned int)i->off : 0;
-		} else if (class == 6) {
-			pc += compares(op, (uint32_t)m.r[i->dst], (uint32_t)b)
-				      ? (unsigned int)i->off
-				      : 0;
-		} else {
-			fail_msg("instruction %#x", i->code);
-		}
-		/* Nothing jumps backwards, or out of the room. */
-		assert_in_range(pc, (uintptr_t)(i - insns) + 1, FILTER_ROOM);
-	}
-	return (uint32_t)m.r[0];
 }
 
 /* Headers with values from a small set, so that expressions meet them. */
@@ -261,7 +119,7 @@ static void test_same_as_libpcap(void **state)
 				uint32_t n = make_packet(b);
 				bool want = libpcap_says(&program, b, n);
 
-				if ((run(insns, b, n) != 0) != want)
+				if ((machine_run(insns, b, n) != 0) != want)
 					fail_msg("%s: packet %d of %u bytes: libpcap says %d",
 						 expressions[e], i, n, want);
 				n_yes += want;
