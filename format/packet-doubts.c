@@ -328,7 +328,15 @@ static int cmp_loss(const void *a, const void *b)
 	const struct iot_loss *x = *(const struct iot_loss *const *)a;
 	const struct iot_loss *y = *(const struct iot_loss *const *)b;
 
-	return x->id != y->id ? iot_cmp_u64(x->id, y->id) : iot_cmp_u64(x->first_ns, y->first_ns);
+	if (x->id != y->id)
+		return iot_cmp_u64(x->id, y->id);
+	if (x->first_ns != y->first_ns)
+		return iot_cmp_u64(x->first_ns, y->first_ns);
+	if (x->probe != y->probe)
+		return iot_cmp_u64(x->probe, y->probe);
+	if (x->last_ns != y->last_ns)
+		return iot_cmp_u64(x->last_ns, y->last_ns);
+	return iot_cmp_u64(x->cause, y->cause);
 }
 
 static int index_losses(struct iot_doubts *d)

@@ -52,6 +52,7 @@ struct ctl {
 	uint32_t top;		   /* report --top; 0 = not given */
 	const char *resolve;	   /* report --resolve */
 	const char *logical_bytes; /* report --logical-bytes */
+	bool per_capture;	   /* drops */
 };
 
 /* What a verb is and takes beside the options of all. */
@@ -63,6 +64,7 @@ struct ctl {
 #define CTL_TAKES_VERBOSE (1U << 5)
 #define CTL_TAKES_REPORT (1U << 6) /* --by --top --resolve --logical-bytes */
 #define CTL_TAKES_FLOW (1U << 7)   /* of the filters, --flow and --probe */
+#define CTL_TAKES_DROPS (1U << 8)  /* --per-capture */
 
 struct ctl_verb {
 	const char *name;

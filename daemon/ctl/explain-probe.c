@@ -3,7 +3,9 @@
  * explain-probe.c - "no packet of flow F reached probe P between T0 and T1": proved, present or unknown.
  *
  * Each capture answers for the part of the time that it covers; a part that none covers is unknown. The
- * captures of several hosts answer together: present on one is present. --json: {probe, flow, answer,
+ * captures of several hosts answer together: present on one is present, and absent is proved only if every
+ * machine that was given proves it. One whose captures cover nothing of the time, or that recorded no packets,
+ * proves nothing: whoever gave it would take silence for its word. --json: {probe, flow, answer,
  * captures: [{capture, host, first_ns, last_ns, answer, matching, packets: [ID...], reasons[]}], reasons[]}.
  */
 #include <json-c/json.h>
@@ -76,14 +78,17 @@ static void set_time(const struct ctl *c, struct answer *x)
 static int cmp_answer(const void *a, const void *b)
 {
 	const struct answer *x = a, *y = b;
+	int c = iot_cmp_u64(ctl_capture_realtime_ns(x->c, x->c->first_ns),
+			    ctl_capture_realtime_ns(y->c, y->c->first_ns));
 
-	return iot_cmp_u64(ctl_capture_realtime_ns(x->c, x->c->first_ns),
-			   ctl_capture_realtime_ns(y->c, y->c->first_ns));
+	return c ? c
+		 : memcmp(x->c->infos[0]->capture_id, y->c->infos[0]->capture_id,
+			  sizeof(x->c->infos[0]->capture_id));
 }
 
-static bool same_machine(const struct answer *a, const struct answer *b)
+static bool same_machine(const struct iot_segment_info *a, const struct iot_segment_info *b)
 {
-	return memcmp(a->c->infos[0]->machine_id, b->c->infos[0]->machine_id, 16) == 0;
+	return memcmp(a->machine_id, b->machine_id, sizeof(a->machine_id)) == 0;
 }
 
 /* Parts of the asked time that no capture of the machine of answers[k], its first, covers. */
@@ -93,13 +98,17 @@ static void check_machine(const struct ctl *c, const struct answer *answers, siz
 	const char *host = answers[k].c->infos[0]->host;
 	uint64_t at = c->filter.since_ns;
 	char text[CTL_HUMAN_MAX];
+	bool asked = false;
 
 	for (size_t i = k; i < n; i++) {
 		struct ctl_capture *cap = answers[i].c;
 		uint64_t first = ctl_capture_realtime_ns(cap, cap->first_ns);
 		uint64_t last = ctl_capture_realtime_ns(cap, cap->last_ns);
 
-		if (!same_machine(&answers[k], &answers[i]) || !cap->last_ns)
+		if (!same_machine(answers[k].c->infos[0], cap->infos[0]))
+			continue;
+		asked |= answers[i].asked;
+		if (!cap->last_ns)
 			continue;
 		/* Between two captures nothing was observed; before the first only if it was asked. */
 		if ((at && first > at) && (!c->filter.until_ns || at < c->filter.until_ns))
@@ -108,10 +117,33 @@ static void check_machine(const struct ctl *c, const struct answer *answers, siz
 					   (double)(first - at) / 1e9, ctl_human_time(first, text));
 		at = IOT_MAX(at, last);
 	}
-	if (c->filter.until_ns && at < c->filter.until_ns)
+	if (!asked)
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "%.64s: none of its captures covers any of the time", host);
+	else if (c->filter.until_ns && at < c->filter.until_ns)
 		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
 				   "%.64s: no capture covers the time after %.19s", host,
 				   at ? ctl_human_time(at, text) : "its beginning");
+}
+
+/* Machines that were given, and have no packet capture to ask. */
+static void check_silent(struct iot_scan *scan, const struct answer *answers, size_t n,
+			 struct iot_verdict *why)
+{
+	const struct iot_segment_info *last = NULL;
+
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		const struct iot_segment_info *info = iot_segment_info(iot_scan_segment(scan, i));
+		bool known = last && same_machine(last, info);
+
+		for (size_t k = 0; !known && k < n; k++)
+			known = same_machine(answers[k].c->infos[0], info);
+		if (known)
+			continue;
+		last = info;
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN, "%.64s: it recorded no packets",
+				   info->host);
+	}
 }
 
 static void check_gaps(const struct ctl *c, struct answer *answers, size_t n,
@@ -122,7 +154,7 @@ static void check_gaps(const struct ctl *c, struct answer *answers, size_t n,
 		bool first = true;
 
 		for (size_t k = 0; k < i; k++)
-			first &= !same_machine(&answers[k], &answers[i]);
+			first &= !same_machine(answers[k].c->infos[0], answers[i].c->infos[0]);
 		if (first)
 			check_machine(c, answers, n, i, why);
 	}
@@ -293,6 +325,7 @@ int explain_probe(const struct ctl *c, struct iot_scan *scan, struct ctl_packets
 	/* What could not be read may be just the packet that is asked for. */
 	iot_verdict_merge(&gaps, iot_scan_opening(scan));
 	check_gaps(c, answers, packets->n, &gaps);
+	check_silent(scan, answers, packets->n, &gaps);
 	all = together(answers, packets->n, &gaps);
 	code = print_all(c, answers, packets->n, all, &gaps);
 	if (code != CTL_OK)

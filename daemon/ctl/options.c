@@ -53,7 +53,8 @@ const char ctl_help_verb_options[] =
 	"     --top N              report --by: how many are shown (20)\n"
 	"     --resolve MOUNT      report --by=file: find the names by walking this mount\n"
 	"     --logical-bytes N    report: bytes that the workload wrote, for write\n"
-	"                          amplification: 5GiB, or @FILE with numbers to add up\n";
+	"                          amplification: 5GiB, or @FILE with numbers to add up\n"
+	"     --per-capture        drops: keep the captures of one boot apart\n";
 
 enum {
 	OPT_SOCKET = 256,
@@ -79,6 +80,7 @@ enum {
 	OPT_TOP,
 	OPT_RESOLVE,
 	OPT_LOGICAL_BYTES,
+	OPT_PER_CAPTURE,
 	OPT_VERSION,
 };
 
@@ -107,6 +109,7 @@ static const struct option long_options[] = {
 	{"top", required_argument, NULL, OPT_TOP},
 	{"resolve", required_argument, NULL, OPT_RESOLVE},
 	{"logical-bytes", required_argument, NULL, OPT_LOGICAL_BYTES},
+	{"per-capture", no_argument, NULL, OPT_PER_CAPTURE},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -462,6 +465,9 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			break;
 		case OPT_LOGICAL_BYTES:
 			r = set_path("--logical-bytes", optarg, &c->logical_bytes, err);
+			break;
+		case OPT_PER_CAPTURE:
+			c->per_capture = true;
 			break;
 		default:
 			r = set_filter(&c->filter, opt, optarg, err);

@@ -179,16 +179,41 @@ static int read_segment(struct ctl_capture *c, size_t i, struct iot_batch *b, st
 	}
 }
 
+/* Every loss that the books count has its entry. */
+static bool ledger_is_whole(const struct iot_footer *f, struct iot_books_summary *sums)
+{
+	iot_books_sum(f, sums);
+	iot_books_sum_losses(sums, f->losses, f->n_losses);
+	for (unsigned int i = 0; i < IOT_MAX_PROBE_IDS; i++) {
+		const struct iot_probe_sums *p = &sums->probes[i];
+
+		if (p->filed.unknown || p->ledger_filed.unknown ||
+		    p->filed.n != p->ledger_filed.n || p->user_failed.unknown ||
+		    p->window_output.unknown || p->ledger_user.unknown ||
+		    p->user_failed.n != iot_add_sat(p->ledger_user.n, p->window_output.n))
+			return false;
+	}
+	return f->reason != IOT_SEAL_RECOVERED;
+}
+
 static int load_ledgers(struct ctl_capture *c, struct iot_error *err)
 {
+	_cleanup_free_ struct iot_books_summary *sums = malloc(sizeof(*sums));
+
+	if (!sums)
+		return -ENOMEM;
+	c->ledgers_whole = true;
 	for (size_t i = 0; i < c->n; i++) {
 		const struct iot_footer *f = iot_segment_footer(c->segments[i]);
 		size_t n = 0;
 		int r;
 
 		c->infos[i] = iot_segment_info(c->segments[i]);
-		if (!f)
+		if (!f) {
+			c->n_unsealed++;
+			c->ledgers_whole = false;
 			continue;
+		}
 		r = iot_segment_load_ledger(c->segments[i], &c->ledgers[i], &n, err);
 		/* Damaged: the books tell that it is not whole. */
 		if (r < 0 && r != -EBADMSG)
@@ -199,6 +224,7 @@ static int load_ledgers(struct ctl_capture *c, struct iot_error *err)
 		c->copies[i].losses = c->ledgers[i];
 		c->copies[i].n_losses = r < 0 ? 0 : n;
 		c->footers[i] = &c->copies[i];
+		c->ledgers_whole &= r == 0 && ledger_is_whole(&c->copies[i], sums);
 		if (!c->first_ns || (f->epoch_first_ns && f->epoch_first_ns < c->first_ns))
 			c->first_ns = f->epoch_first_ns;
 		c->last_ns = IOT_MAX(c->last_ns, f->epoch_last_ns);

@@ -25,6 +25,8 @@ struct ctl_capture {
 	size_t n_slots;
 	uint64_t n_records;
 	uint64_t n_unidentified; /* of them */
+	size_t n_unsealed;	 /* segments without a footer: what they counted is not known */
+	bool ledgers_whole;	 /* what is filed in them is all that was filed */
 	uint64_t first_ns;	 /* of its epochs, CLOCK_MONOTONIC */
 	uint64_t last_ns;
 };

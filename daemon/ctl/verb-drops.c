@@ -4,8 +4,14 @@
  *
  * A drop is an observation at kfree_skb. Those that were lost are counted where the ledger puts them, which
  * knows no place; what is neither recorded nor filed is said below the tables. On kernels before 5.17
- * there are no reasons. --json: {drops: [{reason, code, location, where, netns, ifindex, iface, proto, flow,
- * n, bytes, lost}], not_selected, unattributed, missed (null: not known)}.
+ * there are no reasons.
+ *
+ * Addresses, namespaces and interfaces keep their meaning from one boot of a machine to the next, so that is
+ * how far rows of several captures are summed up; --per-capture keeps captures apart. A segment without a
+ * footer has neither counters nor a ledger: what it holds is a lower bound, and called so.
+ * --json: {drops: [{reason, code, location, where, netns, ifindex, iface, proto, flow, n, bytes, lost, host,
+ * boot, capture (null: more than one may be summed up)}], not_selected, unattributed, missed (null: not
+ * known), unsealed, record: the verdict}.
  */
 #include <json-c/json.h>
 
@@ -21,7 +27,7 @@ struct drop_key {
 	uint32_t netns;
 	uint32_t ifindex;
 	int32_t code;
-	uint32_t host; /* numbers mean something within one capture */
+	uint32_t group; /* within which numbers mean something: the first of its segments */
 };
 
 struct drop_row {
@@ -33,6 +39,10 @@ struct drop_row {
 };
 
 struct drops {
+	bool per_capture;
+	size_t n_groups;
+	size_t n_unsealed;   /* segments */
+	size_t n_unreadable; /* ledgers */
 	struct drop_row *rows;
 	size_t n;
 	size_t *slots; /* row + 1 */
@@ -59,7 +69,7 @@ static uint64_t hash_key(const struct drop_key *k)
 static bool same_key(const struct drop_key *a, const struct drop_key *b)
 {
 	return a->where == b->where && a->netns == b->netns && a->ifindex == b->ifindex &&
-	       a->code == b->code && a->host == b->host &&
+	       a->code == b->code && a->group == b->group &&
 	       memcmp(&a->flow, &b->flow, sizeof(a->flow)) == 0;
 }
 
@@ -104,7 +114,7 @@ static int row_of(struct drops *d, const struct drop_key *k, struct drop_row **r
 
 /* Keys are hashed as bytes: padding would make equal ones differ. */
 static void make_key(struct drop_key *k, const struct iot_flow *flow, uint32_t netns,
-		     uint32_t ifindex, int32_t code, uint64_t where, size_t capture)
+		     uint32_t ifindex, int32_t code, uint64_t where, size_t group)
 {
 	memset(k, 0, sizeof(*k));
 	k->where = where;
@@ -118,13 +128,36 @@ static void make_key(struct drop_key *k, const struct iot_flow *flow, uint32_t n
 	k->netns = netns;
 	k->ifindex = ifindex;
 	k->code = code;
-	k->host = (uint32_t)capture;
+	k->group = (uint32_t)group;
+}
+
+static bool same_group(const struct drops *d, const struct iot_segment *a,
+		       const struct iot_segment *b)
+{
+	const struct iot_segment_info *x = iot_segment_info(a), *y = iot_segment_info(b);
+
+	if (x->stream != y->stream)
+		return false;
+	return d->per_capture ? memcmp(x->capture_id, y->capture_id, sizeof(x->capture_id)) == 0
+			      : memcmp(x->machine_id, y->machine_id, sizeof(x->machine_id)) == 0 &&
+					memcmp(x->boot_id, y->boot_id, sizeof(x->boot_id)) == 0;
+}
+
+static size_t group_of(const struct drops *d, const struct iot_scan *scan,
+		       const struct iot_segment *s)
+{
+	size_t i = 0;
+
+	/* s is one of them. */
+	while (!same_group(d, iot_scan_segment(scan, i), s))
+		i++;
+	return i;
 }
 
 static int add_records(struct drops *d, struct iot_scan *scan, struct iot_error *err)
 {
 	const struct iot_segment *last = NULL;
-	size_t capture = 0;
+	size_t in_group = 0;
 	struct iot_segment *s;
 	struct iot_packet p;
 	int r;
@@ -136,18 +169,10 @@ static int add_records(struct drops *d, struct iot_scan *scan, struct iot_error 
 		if (p.probe != IOT_PROBE_KFREE_SKB)
 			continue;
 		if (s != last) {
-			for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
-				const struct iot_segment *t = iot_scan_segment(scan, i);
-
-				if (memcmp(iot_segment_info(t)->capture_id,
-					   iot_segment_info(s)->capture_id, 16) != 0)
-					continue;
-				capture = i;
-				break;
-			}
+			in_group = group_of(d, scan, s);
 			last = s;
 		}
-		make_key(&k, &p.flow, p.netns, p.ifindex, p.code, p.where, capture);
+		make_key(&k, &p.flow, p.netns, p.ifindex, p.code, p.where, in_group);
 		r = row_of(d, &k, &row);
 		if (r < 0)
 			return r;
@@ -165,31 +190,39 @@ static int add_losses(struct drops *d, struct iot_scan *scan, const struct iot_f
 		struct iot_segment *s = iot_scan_segment(scan, i);
 		const struct iot_footer *footer = iot_segment_footer(s);
 		_cleanup_free_ struct iot_loss *losses = NULL;
-		size_t n = 0, capture = i;
+		const struct iot_probe *probe;
+		size_t n = 0, in_group;
+		bool unguarded;
 		int r;
 
 		if (iot_segment_info(s)->stream != IOT_STREAM_PACKET)
 			continue;
-		while (capture > 0 &&
-		       memcmp(iot_segment_info(iot_scan_segment(scan, capture - 1))->capture_id,
-			      iot_segment_info(s)->capture_id, 16) == 0)
-			capture--;
+		in_group = group_of(d, scan, s);
+		d->n_groups += in_group == i;
+		probe = iot_probe_find(iot_segment_info(s), footer, IOT_PROBE_KFREE_SKB);
+		/* No guard, hence nothing that could be missed, and no counter of it. */
+		unguarded = probe && probe->miss == IOT_MISS_UNGUARDED;
 		for (size_t k = 0; footer && k < footer->n_books; k++) {
 			if (footer->books[k].probe != IOT_PROBE_KFREE_SKB)
 				continue;
 			iot_sum_add(&d->not_selected, footer->books[k].not_selected);
 			iot_sum_add(&d->unattributed, footer->books[k].unattributed);
-			iot_sum_add(&d->missed, footer->books[k].missed);
+			if (!unguarded)
+				iot_sum_add(&d->missed, footer->books[k].missed);
 		}
 		if (!footer) {
+			d->n_unsealed++;
+			iot_sum_add(&d->not_selected, IOT_COUNT_UNKNOWN);
+			iot_sum_add(&d->unattributed, IOT_COUNT_UNKNOWN);
 			iot_sum_add(&d->missed, IOT_COUNT_UNKNOWN);
 			continue;
 		}
 		r = iot_segment_load_ledger(s, &losses, &n, err);
 		if (r == -EBADMSG) {
-			/* The verdict says it. */
+			/* The verdict says it, too. */
 			if (err)
 				err->text[0] = '\0';
+			d->n_unreadable++;
 			continue;
 		}
 		if (r < 0)
@@ -202,7 +235,7 @@ static int add_losses(struct drops *d, struct iot_scan *scan, const struct iot_f
 			    !iot_filter_match_loss(f, s, &losses[k]))
 				continue;
 			make_key(&key, &losses[k].flow, losses[k].netns, losses[k].ifindex,
-				 losses[k].code, 0, capture);
+				 losses[k].code, 0, in_group);
 			r = row_of(d, &key, &row);
 			if (r < 0)
 				return r;
@@ -258,8 +291,8 @@ static int by_place(const void *a, const void *b)
 {
 	const struct drop_row *x = a, *y = b;
 
-	if (x->key.host != y->key.host)
-		return x->key.host < y->key.host ? -1 : 1;
+	if (x->key.group != y->key.group)
+		return x->key.group < y->key.group ? -1 : 1;
 	if (x->key.code != y->key.code)
 		return x->key.code < y->key.code ? -1 : 1;
 	if (x->key.where != y->key.where)
@@ -273,20 +306,34 @@ static int by_flow(const void *a, const void *b)
 {
 	const struct drop_row *x = a, *y = b;
 
+	if (x->key.group != y->key.group)
+		return x->key.group < y->key.group ? -1 : 1;
 	return memcmp(&x->key.flow, &y->key.flow, sizeof(x->key.flow));
 }
 
-static int by_number(const void *a, const void *b)
+static int by_number(const struct drop_row *x, const struct drop_row *y)
 {
-	const struct drop_row *x = a, *y = b;
-	int c = iot_cmp_u64(y->n + y->lost, x->n + x->lost);
+	return iot_cmp_u64(iot_add_sat(y->n, y->lost), iot_add_sat(x->n, x->lost));
+}
+
+/* Rows of a table differ in its key: with it the order is total. */
+static int by_number_and_place(const void *a, const void *b)
+{
+	int c = by_number(a, b);
 
 	return c ? c : by_place(a, b);
 }
 
-/* Sums up rows that cmp takes for equal, largest first. Returns their number; free *ret. */
-static int group(const struct drops *d, int (*cmp)(const void *, const void *),
-		 struct drop_row **ret, size_t *ret_n)
+static int by_number_and_flow(const void *a, const void *b)
+{
+	int c = by_number(a, b);
+
+	return c ? c : by_flow(a, b);
+}
+
+/* Sums up rows that cmp takes for equal, in the order of then. Free *ret. */
+static int sum_up(const struct drops *d, int (*cmp)(const void *, const void *),
+		  int (*then)(const void *, const void *), struct drop_row **ret, size_t *ret_n)
 {
 	struct drop_row *rows = calloc(d->n + 1, sizeof(*rows));
 	size_t n = 0;
@@ -307,16 +354,21 @@ static int group(const struct drops *d, int (*cmp)(const void *, const void *),
 		}
 	}
 	if (n > 1)
-		qsort(rows, n, sizeof(*rows), by_number);
+		qsort(rows, n, sizeof(*rows), then);
 	*ret = rows;
 	*ret_n = n;
 	return 0;
 }
 
-static void count_cells(struct ctl_table *t, const struct drop_row *row)
+/* Where numbers of several boots or captures stand side by side, whose they are. */
+static void count_cells(struct ctl_table *t, const struct drops *d, const struct drop_row *row)
 {
-	char buf[CTL_HUMAN_MAX];
+	const struct iot_segment_info *info = iot_segment_info(row->s);
+	char buf[CTL_HUMAN_MAX], text[2 * 65 + 1];
 
+	if (d->n_groups > 1)
+		ctl_table_cell(t, "%s %.8s", ctl_printable(info->host, text, sizeof(text)),
+			       ctl_hex_id(d->per_capture ? info->capture_id : info->boot_id, buf));
 	ctl_table_cell(t, "%s", ctl_human_count(row->n, buf));
 	ctl_table_cell(t, "%s", ctl_human_count(row->lost, buf));
 	ctl_table_cell(t, "%s", ctl_human_size(row->bytes, buf));
@@ -324,17 +376,18 @@ static void count_cells(struct ctl_table *t, const struct drop_row *row)
 
 static int print_places(const struct ctl *c, const struct drops *d)
 {
-	static const char *const columns[] = {">DROPS",	  ">LOST",     ">BYTES",  "REASON",
-					      "LOCATION", "INTERFACE", "~>NETNS", NULL};
-	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns);
+	static const char *const columns[] = {"HOST",	   ">DROPS",  ">LOST",
+					      ">BYTES",	   "REASON",  "LOCATION",
+					      "INTERFACE", "~>NETNS", NULL};
+	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns + (d->n_groups < 2));
 	_cleanup_free_ struct drop_row *rows = NULL;
 	char buf[256];
 	size_t n;
 
-	if (!t || group(d, by_place, &rows, &n) < 0)
+	if (!t || sum_up(d, by_place, by_number_and_place, &rows, &n) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		count_cells(t, &rows[i]);
+		count_cells(t, d, &rows[i]);
 		ctl_table_cell(t, "%s", reason_of(&rows[i], buf, sizeof(buf)));
 		ctl_table_cell(t, "%s", location_of(&rows[i], buf, sizeof(buf)));
 		ctl_table_cell(t, "%s", iface_of(&rows[i], buf, sizeof(buf)));
@@ -348,17 +401,17 @@ static int print_places(const struct ctl *c, const struct drops *d)
 
 static int print_flows(const struct ctl *c, const struct drops *d)
 {
-	static const char *const columns[] = {">DROPS", ">LOST", ">BYTES", "FLOW", NULL};
-	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns);
+	static const char *const columns[] = {"HOST", ">DROPS", ">LOST", ">BYTES", "FLOW", NULL};
+	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns + (d->n_groups < 2));
 	_cleanup_free_ struct drop_row *rows = NULL;
 	char buf[256];
 	size_t n;
 	int r;
 
-	if (!t || group(d, by_flow, &rows, &n) < 0)
+	if (!t || sum_up(d, by_flow, by_number_and_flow, &rows, &n) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && i < SHOWN_FLOWS; i++) {
-		count_cells(t, &rows[i]);
+		count_cells(t, d, &rows[i]);
 		*iot_put_flow(buf, &rows[i].key.flow, 0) = '\0';
 		ctl_table_cell(t, "%s", buf);
 	}
@@ -369,20 +422,26 @@ static int print_flows(const struct ctl *c, const struct drops *d)
 	return r;
 }
 
-static void print_rest(const struct drops *d)
+static void print_sum(const struct iot_sum *s, const char *what)
 {
 	char buf[CTL_HUMAN_MAX];
 
-	if (d->not_selected.n)
-		printf("\n%s more drops of packets outside the selection were counted and not "
-		       "recorded\n",
-		       ctl_human_count(d->not_selected.n, buf));
-	if (d->unattributed.n)
-		printf("\n%s more drops were lost without an owner\n",
-		       ctl_human_count(d->unattributed.n, buf));
-	if (d->missed.n || d->missed.unknown)
-		printf("\n%s%s drops were missed by the probe\n",
-		       d->missed.unknown ? "At least " : "", ctl_human_count(d->missed.n, buf));
+	if (s->n || s->unknown)
+		printf("\n%s%s %s\n", s->unknown ? "At least " : "", ctl_human_count(s->n, buf),
+		       what);
+}
+
+static void print_rest(const struct drops *d)
+{
+	print_sum(&d->not_selected,
+		  "more drops of packets outside the selection were counted and not recorded");
+	print_sum(&d->unattributed, "more drops were lost without an owner");
+	print_sum(&d->missed, "drops were missed by the probe");
+	if (d->n_unsealed + d->n_unreadable > 0)
+		printf("\nAll figures are lower bounds: %zu segments have no footer, %zu no ledger "
+		       "that "
+		       "can be read\n",
+		       d->n_unsealed, d->n_unreadable);
 }
 
 /* ---- JSON ---- */
@@ -392,13 +451,14 @@ static struct json_object *sum_json(const struct iot_sum *s)
 	return s->unknown ? NULL : ctl_json_u64(s->n);
 }
 
-static int print_json(const struct drops *d)
+static int print_json(const struct drops *d, const struct iot_verdict *v)
 {
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
-	char buf[256];
+	char buf[256], hex[CTL_HUMAN_MAX];
 
 	for (size_t i = 0; i < d->n; i++) {
 		const struct drop_row *row = &d->rows[i];
+		const struct iot_segment_info *info = iot_segment_info(row->s);
 		struct json_object *j = json_object_new_object();
 		const char *name = ctl_drop_reason(row->s, row->key.code);
 		const char *proto = row->key.flow.family ? iot_ip_proto_name(row->key.flow.ip_proto)
@@ -424,19 +484,28 @@ static int print_json(const struct drops *d)
 		json_object_object_add(j, "n", ctl_json_u64(row->n));
 		json_object_object_add(j, "bytes", ctl_json_u64(row->bytes));
 		json_object_object_add(j, "lost", ctl_json_u64(row->lost));
+		json_object_object_add(j, "host", ctl_json_text(info->host));
+		json_object_object_add(j, "boot",
+				       json_object_new_string(ctl_hex_id(info->boot_id, hex)));
+		json_object_object_add(
+			j, "capture",
+			d->per_capture ? json_object_new_string(ctl_hex_id(info->capture_id, hex))
+				       : NULL);
 		json_object_array_add(list, j);
 	}
 	json_object_object_add(o, "drops", list);
 	json_object_object_add(o, "not_selected", sum_json(&d->not_selected));
 	json_object_object_add(o, "unattributed", sum_json(&d->unattributed));
 	json_object_object_add(o, "missed", sum_json(&d->missed));
+	json_object_object_add(o, "unsealed", ctl_json_u64(d->n_unsealed));
+	json_object_object_add(o, "record", ctl_verdict_json(v));
 	return ctl_json_print(o);
 }
 
 int verb_drops(struct ctl *c, int argc, char **argv)
 {
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
-	_cleanup_(drops_done) struct drops d = {0};
+	_cleanup_(drops_done) struct drops d = {.per_capture = c->per_capture};
 	struct iot_error err = {0};
 	struct iot_verdict v;
 	int r, code;
@@ -449,15 +518,17 @@ int verb_drops(struct ctl *c, int argc, char **argv)
 	r = add_records(&d, scan, &err);
 	if (r == 0)
 		r = add_losses(&d, scan, &c->filter, &err);
+	if (r == 0)
+		r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	code = CTL_OK;
 	if (c->json) {
-		code = print_json(&d);
+		code = print_json(&d, &v);
 	} else {
 		ctl_pager_open(c);
 		if (d.n == 0)
-			printf("no drops\n");
+			printf("no drops%s\n", d.n_unsealed + d.n_unreadable ? " recorded" : "");
 		else if (print_places(c, &d) < 0 || print_flows(c, &d) < 0)
 			code = ctl_fail(CTL_ERROR, "out of memory");
 		print_rest(&d);
@@ -465,9 +536,6 @@ int verb_drops(struct ctl *c, int argc, char **argv)
 	}
 	if (code != CTL_OK)
 		return code;
-	r = ctl_scan_verdict(scan, false, &v, &err);
-	if (r < 0)
-		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	if (v.code != IOT_VERDICT_COMPLETE)
 		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
 				  "iotracectl: ", CTL_PRINT_PLAIN);

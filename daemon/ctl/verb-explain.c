@@ -16,6 +16,7 @@
 struct hop {
 	struct iot_packet p;
 	struct iot_segment *s;
+	size_t at; /* in the order of the scan */
 };
 
 struct explain {
@@ -133,7 +134,8 @@ static int add_hop(struct explain *x, const struct iot_packet *p, struct iot_seg
 		x->hops = hops;
 		x->room = room;
 	}
-	x->hops[x->n_hops++] = (struct hop){*p, s};
+	x->hops[x->n_hops] = (struct hop){*p, s, x->n_hops};
+	x->n_hops++;
 	return 0;
 }
 
@@ -148,10 +150,18 @@ static int cmp_hop(const void *a, const void *b, void *userdata)
 		return c < d ? -1 : 1;
 	if (x->p.id != y->p.id)
 		return iot_cmp_u64(x->p.id, y->p.id);
-	/* Their own numbers are the order, times of two CPUs may not be; what has none is by time. */
-	if (x->p.hop && y->p.hop && x->p.hop != y->p.hop)
+	/*
+	 * Their own numbers are the order; times of two CPUs may not be. What has none was observed after the
+	 * end of the packet (IOT_PACKET_AFTER_END) and comes behind, by time: among the numbers by time it
+	 * could be before one and behind another at once.
+	 */
+	if (!x->p.hop != !y->p.hop)
+		return x->p.hop ? -1 : 1;
+	if (x->p.hop != y->p.hop)
 		return iot_cmp_u64(x->p.hop, y->p.hop);
-	return iot_cmp_u64(x->p.ts_ns, y->p.ts_ns);
+	if (x->p.ts_ns != y->p.ts_ns)
+		return iot_cmp_u64(x->p.ts_ns, y->p.ts_ns);
+	return iot_cmp_u64(x->at, y->at);
 }
 
 static int collect(struct explain *x, int argc, char **argv)

@@ -5,9 +5,13 @@
  *
  * Each packet is judged alone, so that a capture that is not complete still says of which packets it is.
  * A lineage is a packet with its clones: its verdict is the worst of its members. --json: {captures:
- * [{capture, segments, first_ns, last_ns, selection, identity, observations, unidentified, packets,
- * verdicts: {NAME: n}, lineages, lineage_verdicts: {NAME: n}, observations_lost, probes: [{probe,
- * state, seen, not_selected, written, filed, unattributed, missed}]}]}.
+ * [{capture, segments, unsealed, first_ns, last_ns, selection, identity, observations, unidentified,
+ * packets, verdicts: {NAME: n}, lineages, lineage_verdicts: {NAME: n}, observations_lost,
+ * observations_lost_at_least, probes: [{probe, state, seen, not_selected, written, filed, unattributed,
+ * missed}]}], record: the verdict}.
+ *
+ * A segment without a footer (torn, or still being recorded) has no counters and no ledger: sums over it
+ * are lower bounds, said as such here, and null in JSON, where a number is exact.
  */
 #include <json-c/json.h>
 
@@ -71,6 +75,9 @@ struct probe_line {
 
 static void sum_probe(const struct ctl_capture *c, uint16_t probe, struct probe_line *ret)
 {
+	struct iot_sum *const all[] = {&ret->seen,  &ret->not_selected, &ret->written,
+				       &ret->filed, &ret->unattributed, &ret->missed};
+
 	*ret = (struct probe_line){0};
 	for (size_t i = 0; i < c->n; i++) {
 		const struct iot_footer *f = c->footers[i];
@@ -89,7 +96,8 @@ static void sum_probe(const struct ctl_capture *c, uint16_t probe, struct probe_
 		}
 		/* Without a footer nothing of it is known. */
 		if (!f)
-			iot_sum_add(&ret->missed, IOT_COUNT_UNKNOWN);
+			for (size_t k = 0; k < IOT_ARRAY_SIZE(all); k++)
+				iot_sum_add(all[k], IOT_COUNT_UNKNOWN);
 	}
 }
 
@@ -194,6 +202,7 @@ static struct json_object *capture_json(const struct ctl_capture *cap, const str
 			       json_object_new_string(ctl_hex_id(info->capture_id, hex)));
 	json_object_object_add(o, "host", ctl_json_text(info->host));
 	json_object_object_add(o, "segments", ctl_json_u64(cap->n));
+	json_object_object_add(o, "unsealed", ctl_json_u64(cap->n_unsealed));
 	json_object_object_add(o, "first_ns",
 			       ctl_json_id(ctl_capture_realtime_ns(cap, cap->first_ns)));
 	json_object_object_add(
@@ -203,7 +212,9 @@ static struct json_object *capture_json(const struct ctl_capture *cap, const str
 	json_object_object_add(o, "identity", ctl_json_text(info->identity));
 	json_object_object_add(o, "observations", ctl_json_u64(cap->n_records));
 	json_object_object_add(o, "unidentified", ctl_json_u64(cap->n_unidentified));
-	json_object_object_add(o, "observations_lost", ctl_json_u64(r->n_lost));
+	json_object_object_add(o, "observations_lost",
+			       cap->ledgers_whole ? ctl_json_u64(r->n_lost) : NULL);
+	json_object_object_add(o, "observations_lost_at_least", ctl_json_u64(r->n_lost));
 	json_object_object_add(o, "packets", ctl_json_u64(cap->n_lives));
 	json_object_object_add(o, "verdicts", counts_json(r->verdicts));
 	json_object_object_add(o, "lineages", ctl_json_u64(r->n_lineages));
@@ -215,21 +226,25 @@ static struct json_object *capture_json(const struct ctl_capture *cap, const str
 static int print_capture(const struct ctl *c, const struct ctl_capture *cap, const struct replay *r)
 {
 	const struct iot_segment_info *info = cap->infos[cap->n - 1];
+	const char *at_least = cap->n_unsealed ? "at least " : "";
 	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX], host[2 * 65 + 1], text[2 * 256 + 1];
 
 	printf("Capture %s on %s, %zu segment%s", ctl_hex_id(info->capture_id, a),
 	       ctl_printable(info->host, host, sizeof(host)), cap->n, cap->n == 1 ? "" : "s");
+	if (cap->n_unsealed)
+		printf(" (%zu without a footer)", cap->n_unsealed);
 	printf(", from %.19s to %.19s\n",
 	       ctl_human_time(ctl_capture_realtime_ns(cap, cap->first_ns), a),
 	       cap->last_ns ? ctl_human_time(ctl_capture_realtime_ns(cap, cap->last_ns), b) : "-");
 	printf("  selection     %s\n", ctl_printable(info->selection, text, sizeof(text)));
 	printf("  identity      %s\n",
 	       ctl_printable(info->identity[0] ? info->identity : "not known", text, sizeof(text)));
-	printf("  observations  %s", ctl_human_count(cap->n_records, a));
-	printf(", %s filed as lost", ctl_human_count(r->n_lost, a));
+	printf("  observations  %s%s", at_least, ctl_human_count(cap->n_records, a));
+	printf(", %s%s filed as lost", cap->ledgers_whole ? "" : "at least ",
+	       ctl_human_count(r->n_lost, a));
 	if (cap->n_unidentified)
 		printf(", %s unidentified", ctl_human_count(cap->n_unidentified, a));
-	printf("\n  packets       %s", ctl_human_count(cap->n_lives, a));
+	printf("\n  packets       %s%s", at_least, ctl_human_count(cap->n_lives, a));
 	if (r->n_lineages != cap->n_lives)
 		printf(", %s with their clones taken together", ctl_human_count(r->n_lineages, a));
 	printf("\n");
@@ -271,17 +286,18 @@ int verb_replay(struct ctl *c, int argc, char **argv)
 		if (!rows && i + 1 < packets.n)
 			printf("\n");
 	}
-	if (rows && code == CTL_OK) {
+	/* Whole: a block that cannot be read puts single packets in doubt above, and is said here. */
+	r = code == CTL_OK ? ctl_scan_verdict(scan, true, &v, &err) : 0;
+	if (rows && code == CTL_OK && r == 0) {
 		o = json_object_new_object();
 		json_object_object_add(o, "captures", json_object_get(rows));
+		json_object_object_add(o, "record", ctl_verdict_json(&v));
 		code = ctl_json_print(o);
 	}
 	json_object_put(rows);
 	ctl_pager_close();
 	if (code != CTL_OK)
 		return code;
-	/* Whole: a block that cannot be read puts single packets in doubt above, and is said here. */
-	r = ctl_scan_verdict(scan, true, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	if (v.code != IOT_VERDICT_COMPLETE)

@@ -55,7 +55,9 @@ static const struct ctl_verb verbs[] = {
 	 "11 not known. Otherwise 0 if nothing is missing, 10 lost, 11 unknown.\n",
 	 "iotracectl explain --flow 'udp :53' --probe netif_receive_skb --since -5m"},
 	{"drops", "[PATH...]", "Dropped packets by reason, place, interface and flow", verb_drops,
-	 CTL_TAKES_TIME | CTL_TAKES_FLOW, "LOST are drops whose records were lost.\n",
+	 CTL_TAKES_TIME | CTL_TAKES_FLOW | CTL_TAKES_DROPS,
+	 "LOST are drops whose records were lost. Captures of one boot of a machine are\n"
+	 "summed up.\n",
 	 "iotracectl drops --since -1h"},
 	{"verify", "[PATH...]", "Recompute what the segments claim", verb_verify, CTL_TAKES_VERBOSE,
 	 "Segments are judged whole: no filters. The exit code is the worst verdict:\n"
@@ -159,6 +161,7 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		{"--top", c->top, CTL_TAKES_REPORT},
 		{"--resolve", c->resolve, CTL_TAKES_REPORT},
 		{"--logical-bytes", c->logical_bytes, CTL_TAKES_REPORT},
+		{"--per-capture", c->per_capture, CTL_TAKES_DROPS},
 	};
 	const struct {
 		const char *option;
@@ -256,7 +259,8 @@ void ctl_help_verb(const struct ctl_verb *v)
 		printf("Filters:\n%s%s%s\n", ctl_help_time,
 		       v->takes & CTL_TAKES_FILTERS ? ctl_help_filters : "",
 		       v->takes & (CTL_TAKES_FILTERS | CTL_TAKES_FLOW) ? ctl_help_flow : "");
-	if (v->takes & (CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT | CTL_TAKES_VERBOSE | CTL_TAKES_REPORT))
+	if (v->takes & (CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT | CTL_TAKES_VERBOSE | CTL_TAKES_REPORT |
+			CTL_TAKES_DROPS))
 		printf("Options of single verbs:\n%s\n", ctl_help_verb_options);
 	printf("Options:\n%s", ctl_help_options);
 }

@@ -27,10 +27,18 @@ trap 'rm -rf "$dir"' EXIT
 trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
 cd "$dir" || bail ctl-packets "no temporary directory"
 
-for kind in clean lost unattributed missed clones unidentified no-ledger absent-counter missing-neighbour torn sampled; do
+for kind in clean lost unattributed missed clones unidentified no-ledger absent-counter missing-neighbour torn sampled \
+	after-end; do
 	mkdir "$kind"
 	"$make" "$kind" "$kind" || bail ctl-packets "cannot make $kind"
 done
+# One machine after a restart of the daemon and after a boot, another machine, and one that records no packets.
+mkdir again reboot elsewhere silent
+if ! "$make" again lost capture=3 later=3600 || ! "$make" reboot lost capture=4 boot=4 later=7200 ||
+	! "$make" elsewhere clean capture=5 boot=5 machine=5 later=3600 ||
+	! "$B/tests/tools/make-segment" silent segments=1 requests=1 machine=7 >/dev/null; then
+	bail ctl-packets "cannot make captures"
+fi
 
 # verdicts DIR	"complete=165 merged=30": of all packets, those that are not 0
 verdicts() {
@@ -103,6 +111,17 @@ assert_eq "replay: an observation without an owner" "complete=164 merged=20 unkn
 assert_eq "replay: sums of the probes" "930 7" \
 	"$("$ctl" --json replay lost 2>/dev/null | jq -r '[.captures[0].probes[] | [.seen, .filed]] | transpose | map(map(. // 0) | add | tostring) | join(" ")')"
 assert_grep "replay: text" 'complete +162' <("$ctl" --no-pager replay lost 2>/dev/null)
+# What has no footer has no counters: no sum over it is exact, nor is what its ledger would have had.
+assert_eq "replay: sums without a footer are not known" "true 1 0 unknown null" \
+	"$("$ctl" --json replay torn 2>/dev/null | jq -r '.captures[0] as $c | [([$c.probes[] | .seen, .not_selected, .written, .filed,
+		.unattributed, .missed] | all(. == null)), $c.unsealed, $c.observations_lost_at_least, .record.verdict,
+		$c.observations_lost] | map(. // "null" | tostring) | join(" ")' | sed 's/ torn / unknown /')"
+assert_eq "replay: text says at least" 9 \
+	"$("$ctl" --no-pager replay torn 2>/dev/null | grep -cE '^  observations  at least [0-9]+, at least 0 filed|^  packets       at least|\(1 without a footer\)|^[a-z_]+ +[0-9]+\+\? +[0-9]+\+\? .* 0\+\? +attached')"
+assert_eq "replay: a ledger that is not whole" "null 0 7" \
+	"$("$ctl" --json replay no-ledger 2>/dev/null | jq -r '.captures[0] | "\(.observations_lost) \(.observations_lost_at_least) \([.probes[].filed // 0] | add)"')"
+assert_eq "replay: a ledger that is whole" "7 7" \
+	"$("$ctl" --json replay lost 2>/dev/null | jq -r '.captures[0] | "\(.observations_lost) \(.observations_lost_at_least)"')"
 
 # ---- one packet -----------------------------------------------------------------------------------------
 
@@ -126,6 +145,10 @@ assert_eq "explain: with its clones" "2005=complete 2600=lost" \
 assert_grep "explain: a merged id says so" 'more than one packet' <("$ctl" --no-pager explain 1000001 clean)
 assert_eq "explain: absence of a merged id is sound" "proved" \
 	"$("$ctl" --json explain 1000001 clean | jq -r '.packets[0].not_seen[] | select(.probe == "kfree_skb") | .absence')"
+# Their number is their order, and what has none comes behind; by time alone there would be none.
+assert_eq "explain: order of the hops" "1 2 3 4 5 0,1 2 3 4 5 0" \
+	"$("$ctl" --json explain --flow 'udp :53' --since '2023-11-14 22:48:24.5' --until '2023-11-14 22:48:26.5' after-end |
+		jq -r '[.packets[] | [.hops[] | .hop // 0 | tostring] | join(" ")] | join(",")')"
 assert_eq "explain --flow" "30 merged" \
 	"$("$ctl" --json explain --flow 'tcp :443' clean | jq -r '"\(.packets | length) \([.packets[].verdict] | unique | join(","))"')"
 assert_eq "explain --flow --since --until" 3 \
@@ -152,6 +175,17 @@ assert_eq "ask: torn tail" "unknown 11" "$(ask torn kfree_skb --flow tcp)"
 assert_eq "ask: torn tail, before" "proved 0" "$(ask torn kfree_skb --flow tcp --until '2023-11-14 22:40')"
 assert_eq "ask: left out by the selection" "unknown 11" "$(ask sampled net_dev_queue --flow 'udp 10.0.0.9')"
 assert_eq "ask: refused" "unknown 11" "$(ask clean ip_rcv --flow 'udp 10.0.0.9')"
+assert_eq "ask: two machines" "proved 0" "$(ask clean kfree_skb --flow tcp elsewhere)"
+# Silence of a machine that was given is no proof, unless it looked.
+after=(--since 2023-11-14T23:30:00Z) before=(--until 2023-11-14T22:50:00Z)
+assert_eq "ask: one of two, before" "proved 0" "$(ask clean kfree_skb --flow tcp "${before[@]}")"
+assert_eq "ask: the other had not begun" "unknown 11" "$(ask clean kfree_skb --flow tcp "${before[@]}" elsewhere)"
+assert_eq "ask: one of two, later" "proved 0" "$(ask elsewhere kfree_skb --flow tcp "${after[@]}")"
+assert_eq "ask: the other had ended" "unknown 11" "$(ask clean kfree_skb --flow tcp "${after[@]}" elsewhere)"
+assert_eq "ask: which, and why" "host: none of its captures covers any of the time" \
+	"$("$ctl" --json explain --probe kfree_skb --flow tcp "${after[@]}" clean elsewhere | jq -r '.reasons | join(",")')"
+assert_eq "ask: a machine without packets" "unknown 11" "$(ask clean kfree_skb --flow tcp silent)"
+assert_eq "ask: present is present" "present 12" "$(ask clean kfree_skb --flow udp "${before[@]}" elsewhere silent)"
 assert_status "ask: no such probe" 1 "$ctl" explain --probe ip_recv clean
 assert_status "ask: a flow that is none" 2 "$ctl" explain --flow 'udp 10.0.0.1 10.0.0.2' clean
 assert_eq "ask: IPv6" "proved 0" "$(ask clean kfree_skb --flow '[2001:db8::1]:53 > *')"
@@ -167,6 +201,22 @@ assert_eq "drops: where" "nf_hook_slow+0x9a veth1 10.0.0.2:53" \
 	"$(jq -r '.drops[] | select(.reason == "NETFILTER_DROP") | "\(.location) \(.iface) \(.flow | split(" ") | last)"' drops.json)"
 assert_eq "drops: of no flow" 0 "$("$ctl" --json drops --flow tcp clean | jq '.drops | length')"
 assert_grep "drops: text" '^ +9 +0 .*NETFILTER_DROP +nf_hook_slow' <("$ctl" --no-pager drops lost 2>/dev/null)
+# rows DIR...	"REASON N LOST" of each
+rows() { "$ctl" --json drops "$@" 2>/dev/null | jq -r '[.drops[] | "\(.reason) \(.n) \(.lost)"] | sort | join(",")'; }
+assert_eq "drops: captures of one boot are one" "NETFILTER_DROP 18 0,SOCKET_RCVBUFF 10 2" "$(rows lost again)"
+assert_eq "drops: unless asked otherwise" \
+	"NETFILTER_DROP 9 0,NETFILTER_DROP 9 0,SOCKET_RCVBUFF 5 1,SOCKET_RCVBUFF 5 1" "$(rows --per-capture lost again)"
+assert_eq "drops: another boot has other addresses" \
+	"NETFILTER_DROP 18 0,NETFILTER_DROP 9 0,SOCKET_RCVBUFF 10 2,SOCKET_RCVBUFF 5 1" "$(rows lost again reboot)"
+assert_eq "drops: whose" "host 02020202,host 02020202,host5 05050505,host5 05050505" \
+	"$("$ctl" --json drops lost elsewhere 2>/dev/null | jq -r '[.drops[] | "\(.host) \(.boot[:8])"] | sort | join(",")')"
+assert_eq "drops: whose, as text" "4 4" \
+	"$("$ctl" --no-pager drops lost again reboot 2>/dev/null | grep -cE '^host (0[24]){4} .*(nf_hook_slow|SOCKET_RCVBUFF)' ) $("$ctl" --no-pager drops lost again elsewhere 2>/dev/null | grep -cE '^host(5)? .*(nf_hook_slow|SOCKET_RCVBUFF)')"
+assert_status "drops: --per-capture is its own" 2 "$ctl" replay --per-capture lost
+assert_eq "drops: without a footer" "null null null 1 torn" \
+	"$("$ctl" --json drops torn 2>/dev/null | jq -r '[.not_selected, .unattributed, .missed, .unsealed, .record.verdict] | map(. // "null" | tostring) | join(" ")')"
+assert_eq "drops: text says at least" 4 \
+	"$("$ctl" --no-pager drops torn 2>/dev/null | grep -cE '^At least 0 |^All figures are lower bounds: 1 segments have no footer')"
 
 # ---- exports ------------------------------------------------------------------------------------------------
 

@@ -3,7 +3,10 @@
  * make-packets.c - captures of the packet stream with known contents, written by the real writer: what the
  * tests of iotracectl read.
  *
- *	make-packets DIR KIND
+ *	make-packets DIR KIND [OPTION...]
+ *
+ * OPTION, to make it one of several captures: capture=N, machine=N, boot=N (numbers instead of the usual
+ * ids), later=SECONDS (by the wall clock).
  *
  * KIND is one of the rows of `kinds`: what is spoiled in a capture of three segments, each of 50 UDP packets
  * with five observations, ten TCP packets (ids from 1,000,000 on) under merged ids, and five packets that a
@@ -170,6 +173,22 @@ static void sampled(struct fix_capture *c)
 	}
 }
 
+/*
+ * 2005 and 2006 have an observation after their end, whose time is that of hop 2: between the hops by time,
+ * behind them by their numbers.
+ */
+static void after_end(struct fix_capture *c)
+{
+	for (uint64_t i = 5; i < 7; i++) {
+		struct iot_packet p = fix_packet(2000 + i, start_of(1, i), 2);
+
+		p.hop = 0;
+		p.probe = FIX_XMIT;
+		p.flags |= IOT_PACKET_AFTER_END;
+		fix_record(c, 1, &p);
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*spoil)(struct fix_capture *c);
@@ -185,6 +204,7 @@ static const struct {
 	{"missing-neighbour", missing_neighbour},
 	{"torn", torn},
 	{"sampled", sampled},
+	{"after-end", after_end},
 };
 
 static void must(int r, const char *what)
@@ -237,14 +257,42 @@ static void write_segment(struct fix_capture *c, unsigned int i, int dirfd, uint
 		must(-errno, name);
 }
 
+/* false: no such option. */
+static bool set_option(struct fix_capture *c, const char *option)
+{
+	size_t name = strcspn(option, "=");
+	uint64_t n;
+
+	if (option[name] != '=' || iot_parse_u64(option + name + 1, &n) < 0)
+		return false;
+	for (size_t i = 0; i < c->n; i++) {
+		struct iot_segment_info *info = &c->s[i].info;
+
+		if (strncmp(option, "capture=", name + 1) == 0) {
+			memset(info->capture_id, (int)n, sizeof(info->capture_id));
+		} else if (strncmp(option, "boot=", name + 1) == 0) {
+			memset(info->boot_id, (int)n, sizeof(info->boot_id));
+		} else if (strncmp(option, "machine=", name + 1) == 0) {
+			memset(info->machine_id, (int)n, sizeof(info->machine_id));
+			snprintf(info->host, sizeof(info->host), "host%llu", (unsigned long long)n);
+		} else if (strncmp(option, "later=", name + 1) == 0) {
+			info->clocks.realtime_ns += n * FIX_SEC_NS;
+			c->s[i].f.clocks.realtime_ns += n * FIX_SEC_NS;
+		} else {
+			return false;
+		}
+	}
+	return true;
+}
+
 int main(int argc, char **argv)
 {
 	static struct fix_capture c;
 	uint64_t ring_pos = 0, footer_hash = 0;
 	int dirfd;
 
-	if (argc != 3) {
-		fprintf(stderr, "usage: make-packets DIR KIND\n");
+	if (argc < 3) {
+		fprintf(stderr, "usage: make-packets DIR KIND [OPTION...]\n");
 		return 2;
 	}
 	dirfd = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -262,6 +310,11 @@ int main(int argc, char **argv)
 			break;
 		}
 	}
+	for (int i = 3; i < argc; i++)
+		if (!set_option(&c, argv[i])) {
+			fprintf(stderr, "make-packets: no option '%s'\n", argv[i]);
+			return 2;
+		}
 	qsort(c.records, c.n_records, sizeof(*c.records), cmp_record);
 	for (unsigned int i = 0; i < c.n; i++)
 		write_segment(&c, i, dirfd, &ring_pos, &footer_hash);
