@@ -419,7 +419,7 @@ struct ev_ledger_val {
 struct ev_epoch {
 	__u64 epoch; /* from 1 */
 	__u64 gate;  /* 1 = observe; 0 = programs return at once, uncounted (attach is not whole) */
-	__u64 filter;	      /* block: enum ev_filter; packet: 1 = the expression decides too */
+	__u64 filter;	      /* block: enum ev_filter; packet: 0 */
 	__u64 sample;	      /* packet: one flow in this many, by hash; 0 and 1 = all */
 	__u64 reap_before_ns; /* idle entries that ended before are being deleted: leave them alone */
 };

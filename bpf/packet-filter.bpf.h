@@ -5,10 +5,12 @@
  * The daemon compiles the expression and writes its instructions over these empty ones, in a copy of the
  * object's image, before it opens it (daemon/probes-filter.c); PACKET_FILTER_MARK shows where. They enter
  * with r6 at a struct packet_filter and leave their verdict in r0. Without an expression the room stays as
- * it is: jumps to the next instruction, which the verifier takes out (a1b14abc009d, 5.1); and nobody
- * calls it then.
+ * it is, and packet_has_filter keeps the verifier from walking through it.
  *
- * A function of its own, not inlined: there is one room in the object, and its registers are its own.
+ * A room in each program, not a function that all call. A frame counts at least 32 bytes in the 512 of the
+ * stack (check_max_stack_depth()): 5.10 refused net_dev_start_xmit and tcp_send_reset for them, and the way of
+ * every packet came without the former and its pair. And until be2ef8161572 ("bpf: allow precision tracking for
+ * programs with subprogs") a program with a function had all its scalars taken for precise.
  */
 #pragma once
 
@@ -24,7 +26,7 @@ struct packet_filter {
 	__u32 mem[16];
 };
 
-static __attribute__((noinline)) __u32 packet_filter_run(struct packet_filter *f)
+static __always_inline __u32 packet_filter_run(struct packet_filter *f)
 {
 	__u32 verdict;
 

@@ -29,6 +29,8 @@
 
 /* Births and ends are all observed. Without it ids of TCP packets are always taken for merged. */
 const volatile bool packet_exact = false;
+/* There is an expression. */
+const volatile bool packet_has_filter = false;
 const volatile __u64 packet_bucket_rate =
 	100; /* always-on events a second, CPU and reason; <= 1e6 */
 /* Reasons up to this say nothing: not dropped, consumed, not specified. */
@@ -124,7 +126,7 @@ static __always_inline bool packet_selected(struct emit_run *run, const struct e
 
 	if (sample > 1 && packet_flow_hash(p) % sample != 0)
 		return false;
-	return !run->active->filter || packet_filter_run(f);
+	return !packet_has_filter || packet_filter_run(f);
 }
 
 /*

@@ -228,7 +228,7 @@ static int make_image(const char *expression, uint8_t **ret, struct iot_error *e
 		r = filter_compile(expression, insns, err);
 		if (r < 0)
 			return r;
-		if (filter_write(image, bytes, insns) != 1)
+		if (filter_write(image, bytes, insns) == 0)
 			return iot_error_set(err, -EINVAL,
 					     "the embedded programs have no place "
 					     "for a filter expression");
@@ -287,6 +287,7 @@ static int try_load(struct probes *p, const struct plan *plan, const uint8_t *im
 		skel->rodata->emit_ring_cpus = d.ring_cpus;
 		skel->rodata->emit_wake_bytes = d.wake_bytes;
 		skel->rodata->packet_exact = p->packet_kernel.exact_identity;
+		skel->rodata->packet_has_filter = o->expression && o->expression[0];
 		skel->rodata->packet_reason_unspecified = reason_unspecified(&p->packet_kernel);
 		skel->rodata->packet_bucket_rate =
 			bounded(o->rare_per_second, RARE_PER_SECOND_DEFAULT, RARE_PER_SECOND_MAX);
@@ -355,7 +356,6 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	p->identity_bytes = sizeof(struct ev_packet_entry);
 	p->idle_since = entry_idle_since;
 	p->active.sample = o->sample;
-	p->active.filter = o->expression && o->expression[0];
 	choose(btf, opts, o, &plan);
 	proto = probes_tracepoint_proto(btf, "kfree_skb");
 	k->has_reasons = proto && btf_vlen(proto) >= 4;
