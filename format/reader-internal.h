@@ -30,6 +30,7 @@ int iot_walk_next(struct iot_segment *s, struct iot_walk *w, struct iot_block_in
 
 /* The header frame's size: where the first block begins. */
 uint64_t iot_segment_data_start(const struct iot_segment *s);
+uint64_t iot_segment_header_hash(const struct iot_segment *s);
 /* NULL if torn. */
 const struct iot_meta_footer *iot_segment_meta(const struct iot_segment *s);
 int iot_segment_fd(struct iot_segment *s); /* opened again if parked; negative errno */

@@ -381,6 +381,11 @@ uint64_t iot_segment_footer_hash(const struct iot_segment *s)
 	return s->footer_hash;
 }
 
+uint64_t iot_segment_header_hash(const struct iot_segment *s)
+{
+	return s->header_hash;
+}
+
 uint64_t iot_segment_data_start(const struct iot_segment *s)
 {
 	return s->data_start;

@@ -12,7 +12,7 @@
  */
 #include "format/writer.h"
 
-#include "format/meta.h"
+#include "format/reader-internal.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -153,14 +153,11 @@ static int reserve_index(struct iot_writer *w)
 	return 0;
 }
 
-static int append_block(struct iot_writer *w, const struct iot_block_info *info, const void *block)
+/* A whole block of the file, at the end of the last one. */
+static int note_block(struct iot_writer *w, const struct iot_block_info *info)
 {
-	int r;
+	int r = reserve_index(w);
 
-	r = reserve_index(w);
-	if (r < 0)
-		return r;
-	r = write_whole(w, block, info->size);
 	if (r < 0)
 		return r;
 	w->index[w->at.n_index++] = (struct iot_index_entry){
@@ -187,6 +184,18 @@ static int append_block(struct iot_writer *w, const struct iot_block_info *info,
 		w->at.n_losses += info->count;
 	}
 	return 0;
+}
+
+static int append_block(struct iot_writer *w, const struct iot_block_info *info, const void *block)
+{
+	int r;
+
+	/* Room first: what is in the file must be in the index. */
+	r = reserve_index(w);
+	if (r < 0)
+		return r;
+	r = write_whole(w, block, info->size);
+	return r < 0 ? r : note_block(w, info);
 }
 
 static int put_batch(struct iot_writer *w, enum iot_block_kind kind, const struct iot_batch *b,
@@ -223,6 +232,92 @@ int iot_writer_copy(struct iot_writer *w, const struct iot_block_info *info, con
 	if (info->seq < w->at.next_seq)
 		return -EINVAL;
 	return append_block(w, info, block);
+}
+
+/* ---- going on with a dead writer's file ---- */
+
+static bool is_expected(const struct iot_segment_info *a, const struct iot_segment_info *b)
+{
+	return a->stream == b->stream && a->epoch == b->epoch && a->seq == b->seq &&
+	       a->n_rings == b->n_rings && a->n_cpus == b->n_cpus &&
+	       memcmp(a->capture_id, b->capture_id, sizeof(a->capture_id)) == 0;
+}
+
+/* Takes the blocks that stay into w's index. */
+static int take_blocks(struct iot_writer *w, struct iot_segment *s, uint64_t columns,
+		       iot_writer_seen_fn fn, void *arg, struct iot_error *err)
+{
+	_cleanup_(iot_batch_freep) struct iot_batch *b = NULL;
+	struct iot_block_info info;
+	enum iot_gap gap;
+	struct iot_walk walk;
+	int r;
+
+	r = iot_batch_new_stream(w->stream, IOT_BLOCK_RECORDS, &b);
+	if (r < 0)
+		return iot_error_set(err, r, "out of memory");
+	w->at.offset = iot_segment_data_start(s);
+	iot_walk_init(s, &walk);
+	while ((r = iot_walk_next(s, &walk, &info, &gap, err)) != IOT_READ_END) {
+		if (r < 0)
+			return r;
+		if (r == IOT_READ_GAP && gap != IOT_GAP_UNFINISHED)
+			return iot_error_set(err, -EBADMSG, "%s: offset %llu: damaged",
+					     iot_segment_path(s), (unsigned long long)info.offset);
+		/* What seals follows the records: it is written anew. */
+		if (r == IOT_READ_GAP || info.kind != iot_stream_block_kind(w->stream))
+			return 0;
+		r = iot_segment_read_block(s, &info, columns, b, err);
+		if (r >= 0)
+			r = note_block(w, &info);
+		if (r >= 0)
+			r = fn(arg, &info, b);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int iot_writer_resume(int dirfd, const char *name, const struct iot_segment_info *expect,
+		      uint64_t columns, iot_writer_seen_fn fn, void *arg, struct iot_writer **ret,
+		      uint64_t *ret_hash, struct iot_error *err)
+{
+	_cleanup_(iot_writer_closep) struct iot_writer *w = NULL;
+	_cleanup_(iot_segment_closep) struct iot_segment *s = NULL;
+	int fd, r;
+
+	fd = openat(dirfd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	if (fd < 0)
+		return iot_error_set(err, -errno, "%s: cannot open: %s", name, strerror(errno));
+	r = iot_segment_open_fd(fd, name, &s, err);
+	if (r < 0)
+		return r;
+	if (!is_expected(iot_segment_info(s), expect))
+		return iot_error_set(err, -EBADMSG, "%s: is another segment than its name says",
+				     name);
+	if (iot_segment_footer(s)) {
+		*ret_hash = iot_segment_footer_hash(s);
+		return IOT_WRITER_SEALED;
+	}
+	w = calloc(1, sizeof(*w));
+	if (!w)
+		return iot_error_set(err, -ENOMEM, "out of memory");
+	w->n_rings = expect->n_rings;
+	w->stream = expect->stream;
+	w->header_hash = iot_segment_header_hash(s);
+	w->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (w->fd < 0)
+		return iot_error_set(err, -errno, "%s: %s", name, strerror(errno));
+	r = iot_block_encoder_new(&w->encoder);
+	if (r < 0)
+		return iot_error_set(err, r, "out of memory");
+	r = take_blocks(w, s, columns, fn, arg, err);
+	if (r < 0)
+		return r;
+	/* Cut or not: at the latest the next write does it. */
+	(void)cut(w);
+	*ret = IOT_TAKE_PTR(w);
+	return 0;
 }
 
 /* ---- sealing ---- */

@@ -83,6 +83,19 @@ struct iot_writer;
  */
 int iot_writer_open(int dirfd, const char *name, const struct iot_segment_info *info,
 		    struct iot_writer **ret) IOT_MUST_CHECK;
+/*
+ * Goes on with a file whose writer died. Whole blocks of records at its beginning stay, everything behind
+ * them (a torn block, blocks of an unfinished seal, half a footer) is cut. fn sees each block that stays,
+ * in order, with `columns` decoded; its error ends the call. expect: what must be in the header (stream,
+ * capture, epoch, seq, rings, CPUs). Positive IOT_WRITER_SEALED: the file has a whole footer, *ret_hash, and is
+ * as it was. -EBADMSG: it is another file, or damaged before its end.
+ */
+#define IOT_WRITER_SEALED 1
+typedef int (*iot_writer_seen_fn)(void *arg, const struct iot_block_info *info,
+				  const struct iot_batch *b);
+int iot_writer_resume(int dirfd, const char *name, const struct iot_segment_info *expect,
+		      uint64_t columns, iot_writer_seen_fn fn, void *arg, struct iot_writer **ret,
+		      uint64_t *ret_hash, struct iot_error *err) IOT_MUST_CHECK;
 struct iot_writer *iot_writer_close(struct iot_writer *w); /* closes the fd, writes nothing */
 
 /*
