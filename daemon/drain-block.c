@@ -23,13 +23,22 @@ static inline void note_record(struct drain *d, struct segment_out *o, const str
 	if (__builtin_expect(r->cgroup != o->books->cgroups.last, 0))
 		drain_note_cgroup(d, o, r->cgroup);
 	if (__builtin_expect(r->swap != IOT_SWAP_NONE, 0)) {
-		if (r->swap == IOT_SWAP_OUT)
-			d->swap_out_bytes +=
-				iot_swapped(r->swap, r->bytes_done, r->unswapped_bytes);
-		else
-			d->swap_in_bytes += iot_swapped(r->swap, r->bytes_done, r->unswapped_bytes);
+		uint64_t bytes = iot_swapped(r->swap, r->bytes_done, r->unswapped_bytes);
+
+		if (r->swap == IOT_SWAP_OUT) {
+			d->swap_out_bytes += bytes;
+			o->books->swap_out_bytes += bytes;
+		} else {
+			d->swap_in_bytes += bytes;
+			o->books->swap_in_bytes += bytes;
+		}
 	}
 	d->last_record_ns = r->complete_ns;
+}
+
+void drain_note_block(struct drain *d, struct segment_out *o, const struct iot_request *r)
+{
+	note_record(d, o, r);
 }
 
 int drain_take_block(struct drain *d, uint32_t ring, const void *data, uint32_t len)
@@ -53,6 +62,9 @@ int drain_take_block(struct drain *d, uint32_t ring, const void *data, uint32_t 
 		file_record(d, &hdr, &r, IOT_LOSS_OUTPUT_FAILED);
 		return 0;
 	}
+	/* A dead daemon wrote it before it could say so to the kernel. */
+	if (__builtin_expect(segment_out_has(o, ring, d->rings[ring].pos), 0))
+		return 0;
 	r.ring = (uint8_t)ring;
 	q = segment_out_add(o, &r, d->rings[ring].pos);
 	if (__builtin_expect(q != 0, 0)) {

@@ -26,6 +26,11 @@ static inline void note_record(struct drain *d, struct segment_out *o, const str
 	d->last_record_ns = p->ts_ns;
 }
 
+void drain_note_packet(struct drain *d, struct segment_out *o, const struct iot_packet *p)
+{
+	note_record(d, o, p);
+}
+
 int drain_take_packet(struct drain *d, uint32_t ring, const void *data, uint32_t len)
 {
 	struct segment_out *o;
@@ -47,6 +52,8 @@ int drain_take_packet(struct drain *d, uint32_t ring, const void *data, uint32_t
 		file_record(d, &hdr, &p, IOT_LOSS_OUTPUT_FAILED);
 		return 0;
 	}
+	if (__builtin_expect(segment_out_has(o, ring, d->rings[ring].pos), 0))
+		return 0;
 	p.ring = (uint8_t)ring;
 	q = segment_out_add_packet(o, &p, d->rings[ring].pos);
 	if (q != 0) {

@@ -99,5 +99,8 @@ static inline struct segment_out *drain_out(struct drain *d, uint64_t epoch)
 struct segment_out *drain_oldest(struct drain *d);
 /* Counts a record that ends here, and files `l` in the books of its epoch, or of the oldest. */
 void drain_file(struct drain *d, const struct ev_hdr *hdr, struct iot_loss *l);
+/* Counts a record that the file has; also one that a dead daemon put there. */
+void drain_note_block(struct drain *d, struct segment_out *o, const struct iot_request *r);
+void drain_note_packet(struct drain *d, struct segment_out *o, const struct iot_packet *p);
 void drain_note_device(struct drain *d, struct segment_out *o, uint64_t key);
 void drain_note_cgroup(struct drain *d, struct segment_out *o, uint64_t key);

@@ -59,6 +59,8 @@ struct epoch {
 	size_t n_windows;
 	size_t windows_room;
 
+	uint64_t swap_out_bytes, swap_in_bytes; /* of records; for status */
+
 	struct id_set devices; /* packet: interfaces, IOT_IFACE_KEY */
 	struct id_set cgroups; /* packet: code addresses */
 };

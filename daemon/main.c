@@ -12,6 +12,7 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 
+#include "daemon/inherit.h"
 #include "daemon/log.h"
 #include "daemon/manager.h"
 #include "daemon/notify.h"
@@ -108,9 +109,10 @@ static void close_probes(struct probes *p[2])
 }
 
 /* One for each stream that is enabled, block first. */
-static int open_probes(const struct iot_config *c, struct probes *ret[2], struct iot_error *err)
+static int open_probes(const struct iot_config *c, struct adopt *adopt, struct probes *ret[2],
+		       struct iot_error *err)
 {
-	struct probes_options po = {.stream = &c->block, .devices = &c->devices};
+	struct probes_options po = {.stream = &c->block, .devices = &c->devices, .adopt = adopt};
 	struct probes *p[2] = {NULL, NULL};
 	int r;
 
@@ -159,7 +161,7 @@ static int probe_check(const struct iot_config *c)
 	size_t n = 0, attached = 0;
 	int r;
 
-	r = open_probes(c, p, &err);
+	r = open_probes(c, NULL, p, &err);
 	if (r < 0)
 		return fail(probes_code(r), &err, r);
 	printf("%-4s %-26s %-8s %-11s %-15s %s\n", "ID", "NAME", "HOOK", "STATE", "MISSES",
@@ -185,15 +187,71 @@ static void on_recovered(void *userdata, const struct store_recovered *r)
 		log_info("recovery: %s", text);
 }
 
+/* ---- what a successor gets --------------------------------------------------------------------- */
+
+struct heir {
+	struct inherit *in;
+	struct probes *probes;
+};
+
+static void heir_collecting(void *arg)
+{
+	struct heir *h = arg;
+	int r = 0;
+
+	if (h->in->how == INHERIT_CONTINUE)
+		inherit_went_on(h->in);
+	else
+		r = inherit_leave(h->in, h->probes);
+	if (r < 0)
+		log_warning("what a successor would need cannot be handed on: %s; after a crash "
+			    "the next start begins a new capture",
+			    strerror(-r));
+}
+
+static void heir_filter(void *arg, const struct iot_config *c)
+{
+	struct heir *h = arg;
+
+	adopt_set_config(h->in->adopt, c ? inherit_config_hash(c) : 0);
+}
+
+static void heir_ended(void *arg)
+{
+	struct heir *h = arg;
+
+	adopt_set_dead(h->in->adopt);
+	fdstore_clear(&h->in->store);
+}
+
+static void heir_failed(void *arg)
+{
+	struct heir *h = arg;
+
+	if (h->in->how == INHERIT_CONTINUE)
+		adopt_set_dead(h->in->adopt);
+}
+
 /* Takes *config. */
 static int collect(const struct args *args, struct iot_config **config, struct store *store,
-		   struct probes *probes[2])
+		   struct probes *probes[2], struct inherit *in)
 {
+	struct heir h = {.in = in, .probes = probes[0]};
+	const struct manager_heir heir = {
+		.state = in->adopt,
+		.resume = in->how == INHERIT_CONTINUE,
+		.arg = &h,
+		.collecting = heir_collecting,
+		.filter = heir_filter,
+		.ended = heir_ended,
+		.failed = heir_failed,
+	};
 	const struct manager_options mo = {
 		.config = *config,
 		.args = args,
 		.store = store,
 		.probes = {probes[0], probes[1]},
+		.heir = in->adopt ? &heir : NULL,
 	};
 	struct iot_error err = {0};
 	struct manager *m = NULL;
@@ -209,35 +267,93 @@ static int collect(const struct args *args, struct iot_config **config, struct s
 	return r;
 }
 
-static int run(const struct args *args, struct iot_config **config)
+/*
+ * What a predecessor's capture can be gone on with: *ret_store and *ret_probes then. Else both stay NULL and
+ * it is finished, or left to recovery. Returns an exit code, EX_OK to go on.
+ */
+static int adopt(const struct iot_config *c, struct inherit *in, struct store **ret_store,
+		 struct probes **ret_probes)
 {
 	struct iot_error err = {0};
-	struct probes *probes[2] = {NULL, NULL};
+	struct probes *probes = NULL;
+	struct store *store = NULL;
+	char name[128] = "";
+	uint8_t capture_id[16];
+	int r;
+
+	inherit_look(in, c);
+	if (in->how == INHERIT_NOTHING) {
+		if (in->why[0])
+			log_info("nothing is gone on with: %s", in->why);
+		return EX_OK;
+	}
+	inherit_capture(in, capture_id);
+	/* Its lock says whether the predecessor is really gone; nothing is touched before. */
+	r = store_open(c->state_dir, capture_id, &store, &err);
+	if (r < 0)
+		return fail(store_code(r), &err, r);
+	r = inherit_probes(in, c, &probes, &err);
+	if (r >= 0 && in->how == INHERIT_CONTINUE) {
+		*ret_store = store;
+		*ret_probes = probes;
+		return EX_OK;
+	}
+	if (r >= 0) {
+		notify_extend(RECOVER_EXTEND_USEC, "sealing what a predecessor recorded");
+		r = inherit_finish(in, c, store, probes, name, sizeof(name), &err);
+	}
+	if (r < 0)
+		log_warning("the capture before cannot be gone on with: %s",
+			    err.text[0] ? err.text : strerror(-r));
+	else
+		log_info("the capture before ends with %s: %s", name, in->why);
+	store_close(store);
+	inherit_drop(in);
+	return EX_OK;
+}
+
+/* A capture of our own. */
+static int begin(const struct iot_config *c, struct inherit *in, struct store **ret_store,
+		 struct probes *probes[2])
+{
+	struct iot_error err = {0};
 	struct store *store = NULL;
 	uint8_t capture_id[16];
 	size_t n;
-	int r, code;
+	int r;
 
 	if (getrandom(capture_id, sizeof(capture_id), 0) != (ssize_t)sizeof(capture_id))
 		return fail(EX_OSERR, &err, -errno);
-	r = store_open((*config)->state_dir, capture_id, &store, &err);
+	r = store_open(c->state_dir, capture_id, &store, &err);
 	if (r < 0)
 		return fail(store_code(r), &err, r);
+	*ret_store = store;
+	r = inherit_begin(in, c, capture_id);
+	if (r < 0)
+		log_warning("a successor could not go on with this capture: %s", strerror(-r));
 
 	notify_extend(RECOVER_EXTEND_USEC, "looking for segments to recover");
 	r = store_recover(store, on_recovered, NULL, &n, &err);
-	if (r < 0) {
-		code = fail(r == -ENOMEM ? EX_OSERR : EX_IOERR, &err, r);
-		goto out;
-	}
-	r = open_probes(*config, probes, &err);
-	if (r < 0) {
-		code = fail(probes_code(r), &err, r);
-		goto out;
-	}
-	code = collect(args, config, store, probes);
-out:
+	if (r < 0)
+		return fail(r == -ENOMEM ? EX_OSERR : EX_IOERR, &err, r);
+	r = open_probes(c, in->adopt, probes, &err);
+	return r < 0 ? fail(probes_code(r), &err, r) : EX_OK;
+}
+
+static int run(const struct args *args, struct iot_config **config)
+{
+	struct probes *probes[2] = {NULL, NULL};
+	struct store *store = NULL;
+	struct inherit in;
+	int code;
+
+	code = adopt(*config, &in, &store, &probes[0]);
+	if (code == EX_OK && !store)
+		code = begin(*config, &in, &store, probes);
+	if (code == EX_OK)
+		code = collect(args, config, store, probes, &in);
 	close_probes(probes);
+	inherit_done(&in);
 	if (code == EX_OK)
 		store_close(store);
 	else

@@ -44,6 +44,7 @@ struct manager {
 	struct iot_config *config; /* in effect: what needs a new start stays as it was */
 	const struct args *args;
 	struct store *store;
+	const struct manager_heir *heir;
 	struct jobs *jobs;
 	struct control *control;
 	struct manager_stream streams[MANAGER_MAX_STREAMS];

@@ -114,6 +114,8 @@ static void filter_done(void *arg, int result)
 		return;
 	if (set_filter(m, &m->config->devices, m->config->block.swap) == 0) {
 		m->filter_pending = false;
+		if (m->heir)
+			m->heir->filter(m->heir->arg, m->config);
 		log_info("reload: the new filter is in effect");
 	}
 }
@@ -123,8 +125,12 @@ void manager_filter_step(struct manager *m)
 	static const struct iot_device_filter everything;
 	struct filter_job *j;
 
-	if (!m->filter_pending || m->filter_job || m->stopping ||
-	    set_filter(m, &everything, IOT_KEEP_SWAP) < 0)
+	if (!m->filter_pending || m->filter_job || m->stopping)
+		return;
+	/* Who would be our successor meanwhile cannot know what the programs select. */
+	if (m->heir)
+		m->heir->filter(m->heir->arg, NULL);
+	if (set_filter(m, &everything, IOT_KEEP_SWAP) < 0)
 		return;
 	j = calloc(1, sizeof(*j));
 	if (!j)

@@ -64,6 +64,8 @@ static void stop_done(void *arg, int result)
 	}
 	if (result < 0)
 		m->exit_code = EX_IOERR;
+	else if (m->heir)
+		m->heir->ended(m->heir->arg);
 	free(j);
 	sd_event_exit(m->event, 0);
 }
@@ -111,6 +113,8 @@ void manager_stop(struct manager *m, const char *why)
 		if (r < 0) {
 			log_error("the last segment could not be sealed: %s", strerror(-r));
 			m->exit_code = EX_IOERR;
+		} else if (m->heir) {
+			m->heir->ended(m->heir->arg);
 		}
 		sd_event_exit(m->event, 0);
 	}
@@ -218,6 +222,7 @@ int manager_new(const struct manager_options *opts, struct manager **ret, struct
 		return iot_error_set(err, -ENOMEM, "out of memory");
 	m->args = opts->args;
 	m->store = opts->store;
+	m->heir = opts->heir;
 	m->swaps_fd = -EBADF;
 	m->store_limit = (struct log_limit){.interval_ns = 60000000000ULL, .burst = 1};
 	m->filter_limit = m->store_limit;
@@ -254,11 +259,19 @@ int manager_new(const struct manager_options *opts, struct manager **ret, struct
 static int start_stream(struct manager *m, struct manager_stream *s, struct iot_error *err)
 {
 	const struct worker_options wo = {
-		.config = m->config, .probes = s->probes, .store = m->store, .stream = s->id};
+		.config = m->config,
+		.probes = s->probes,
+		.store = m->store,
+		.stream = s->id,
+		.adopt = m->heir ? m->heir->state : NULL,
+		.resume = m->heir && m->heir->resume,
+	};
 	int r;
 
 	r = worker_start(&wo, &s->worker, err);
 	if (r < 0) {
+		if (m->heir)
+			m->heir->failed(m->heir->arg);
 		iot_error_set(err, r, "%s: worker: %s", iot_stream_name(s->id), strerror(-r));
 		return r == -ENOSPC || r == -EIO || r == -EROFS || r == -EDQUOT || r == -EACCES
 			       ? EX_IOERR
@@ -308,7 +321,11 @@ int manager_start(struct manager *m, struct iot_error *err)
 		iot_error_set(err, r, "timers: %s", strerror(-r));
 		return EX_OSERR;
 	}
-	log_info("recording to %s, capture %s", store_path(m->store), m->capture_id);
+	if (m->heir)
+		m->heir->collecting(m->heir->arg);
+	log_info("%s to %s, capture %s",
+		 m->heir && m->heir->resume ? "going on recording" : "recording",
+		 store_path(m->store), m->capture_id);
 	manager_status_line(m, m->status_line, sizeof(m->status_line));
 	notify_ready(m->status_line);
 	return 0;

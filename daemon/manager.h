@@ -13,13 +13,27 @@
 #include "daemon/probes.h"
 #include "daemon/store.h"
 
+struct adopt;
 struct manager;
 
+/* What a successor needs is kept by others (daemon/inherit.h); they are told when that changes. */
+struct manager_heir {
+	struct adopt *state; /* NULL: there will be no successor */
+	bool resume;	     /* state says where a predecessor ended */
+	void *arg;
+	void (*collecting)(
+		void *arg); /* segments are open: from now on there is something to leave */
+	void (*filter)(void *arg, const struct iot_config *c); /* NULL: is being changed */
+	void (*ended)(void *arg);			       /* sealed for good */
+	void (*failed)(void *arg); /* the predecessor's capture cannot be gone on with */
+};
+
 struct manager_options {
-	struct iot_config *config; /* taken on success */
-	const struct args *args;   /* to load the configuration again; outlives the manager */
-	struct store *store;	   /* outlive the manager */
-	struct probes *probes[2];  /* of the streams that are enabled; NULL = none */
+	struct iot_config *config;	 /* taken on success */
+	const struct args *args;	 /* to load the configuration again; outlives the manager */
+	struct store *store;		 /* outlive the manager */
+	struct probes *probes[2];	 /* of the streams that are enabled; NULL = none */
+	const struct manager_heir *heir; /* outlives the manager; NULL = none */
 };
 
 /* The configuration of files and command line. -EINVAL and others with err. */

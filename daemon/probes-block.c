@@ -9,6 +9,7 @@
  */
 #include <assert.h>
 
+#include "daemon/adopt.h"
 #include "daemon/probes-internal.h"
 #include "block.skel.h"
 
@@ -182,12 +183,9 @@ static uint64_t block_idle_since(const void *value)
 	return e->state & EV_BLOCK_IN_FLIGHT ? 0 : e->complete_ns;
 }
 
-static int size_maps(struct probes *p, const struct iot_stream_config *stream,
-		     struct iot_error *err)
+static void name_maps(struct probes *p)
 {
 	struct block_bpf *skel = p->skel;
-	struct probes_dimensions d;
-	int r;
 
 	p->object = skel->obj;
 	p->maps = (struct probes_maps){
@@ -198,6 +196,16 @@ static int size_maps(struct probes *p, const struct iot_stream_config *stream,
 		.ledger = {skel->maps.ledger0, skel->maps.ledger1},
 		.identities = skel->maps.in_flight,
 	};
+}
+
+static int size_maps(struct probes *p, const struct iot_stream_config *stream,
+		     struct iot_error *err)
+{
+	struct block_bpf *skel = p->skel;
+	struct probes_dimensions d;
+	int r;
+
+	name_maps(p);
 	p->identity_entries = stream->in_flight_entries
 				      ? (uint32_t)IOT_MIN(stream->in_flight_entries, 1ULL << 22)
 				      : probes_count_requests();
@@ -213,20 +221,28 @@ static int size_maps(struct probes *p, const struct iot_stream_config *stream,
 	return r < 0 ? iot_error_set(err, r, "cannot size the maps: %s", strerror(-r)) : 0;
 }
 
-static int try_load(struct probes *p, const struct attempt *a,
-		    const struct iot_stream_config *stream, struct iot_error *err)
+static int open_object(struct probes *p, struct iot_error *err)
 {
 	/*
 	 * A type that this kernel lacks (hd_struct after 5.10) makes libbpf look through the BTF of all
 	 * modules, which takes CAP_SYS_ADMIN (BPF_BTF_GET_NEXT_ID); naming the BTF to use spares that.
 	 */
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = "/sys/kernel/btf/vmlinux");
-	int r;
 
 	p->skel = block_bpf__open_opts(&opts);
 	if (!p->skel)
 		return iot_error_set(err, -errno, "cannot open the embedded programs: %s",
 				     strerror(errno));
+	return 0;
+}
+
+static int try_load(struct probes *p, const struct attempt *a,
+		    const struct iot_stream_config *stream, struct iot_error *err)
+{
+	int r = open_object(p, err);
+
+	if (r < 0)
+		return r;
 	choose(p, a);
 	set_constants(p, a);
 	r = size_maps(p, stream, err);
@@ -287,36 +303,113 @@ static int finish_maps(struct probes *p, struct iot_error *err)
 	return r < 0 ? iot_error_set(err, r, "cannot read /proc/swaps: %s", strerror(-r)) : 0;
 }
 
-int probes_block_load(struct probes *p, const struct probes_options *opts, struct iot_error *err)
+static int decide(struct probes *p, const struct probes_options *opts, struct iot_error *err)
 {
-	struct attempt list[12];
-	struct iot_error own = {0};
-	int r = -ENOTSUP;
-	size_t n;
-
 	p->first_probe = 0;
 	p->n_probes = EV_N_BLOCK_PROBES;
 	p->ledger_val_bytes = sizeof(struct ev_ledger_val);
 	p->identity_bytes = sizeof(struct ev_block);
 	p->idle_since = block_idle_since;
-	r = probes_decide(opts->without, &p->facts, err);
+	return probes_decide(opts->without, &p->facts, err);
+}
+
+/* No large page is followed without copies, nor the later part of a bio: a read without the tag may be swap
+ * all the same, which "unavailable" says. */
+static void note_copies(struct probes *p, bool copies)
+{
+	if (!copies && p->facts.kernel.swap_in == IOT_ABILITY_PAGE)
+		p->facts.kernel.swap_in = IOT_ABILITY_UNAVAILABLE;
+}
+
+int probes_block_load(struct probes *p, const struct probes_options *opts, struct iot_error *err)
+{
+	struct attempt list[12];
+	struct iot_error own = {0};
+	size_t n;
+	int r;
+
+	r = decide(p, opts, err);
 	if (r < 0)
 		return r;
+	r = -ENOTSUP;
 	n = list_attempts(&p->facts, opts->force_fallback, list);
 	for (size_t i = 0; i < n; i++) {
 		probes_first_complaint[0] = '\0';
 		r = try_load(p, &list[i], opts->stream, &own);
 		if (r >= 0) {
-			/* No large page is followed then, nor the later part of a bio: a read without the tag
-			 * may be swap all the same, which "unavailable" says. */
-			if (!list[i].copies && p->facts.kernel.swap_in == IOT_ABILITY_PAGE)
-				p->facts.kernel.swap_in = IOT_ABILITY_UNAVAILABLE;
+			note_copies(p, list[i].copies);
 			return finish_maps(p, err);
 		}
 		if (own.text[0])
 			return iot_error_set(err, r, "%s", own.text);
 	}
 	return probes_load_error(r, err);
+}
+
+/* The programs' constants are where the kernel has frozen them. */
+static int read_constants(struct probes *p, int fd)
+{
+	_cleanup_free_ void *value = NULL;
+	struct bpf_map_info info = {};
+	uint32_t len = sizeof(info), zero = 0;
+	int r;
+
+	r = bpf_obj_get_info_by_fd(fd, &info, &len);
+	if (r < 0)
+		return r;
+	/* The section may be longer than the skeleton's view of it. */
+	if (info.value_size != bpf_map__value_size(p->skel->maps.rodata))
+		return -EBADMSG;
+	value = malloc(info.value_size);
+	if (!value)
+		return -ENOMEM;
+	r = bpf_map_lookup_elem(fd, &zero, value);
+	if (r < 0)
+		return r;
+	memcpy(p->skel->rodata, value, IOT_MIN(sizeof(*p->skel->rodata), info.value_size));
+	return 0;
+}
+
+int probes_block_reuse(struct probes *p, const struct probes_options *opts, bool same,
+		       probes_find_fn find, void *arg, struct iot_error *err)
+{
+	struct bpf_map *map;
+	int r;
+
+	r = decide(p, opts, err);
+	if (r < 0)
+		return r;
+	r = open_object(p, err);
+	if (r < 0)
+		return r;
+	name_maps(p);
+	bpf_object__for_each_map(map, p->object)
+	{
+		char name[64];
+		int fd;
+
+		snprintf(name, sizeof(name), "map.%s", bpf_map__name(map));
+		fd = find(arg, name);
+		if (fd < 0 && !same)
+			continue;
+		if (fd < 0)
+			return iot_error_set(err, fd, "%s was not inherited", name);
+		r = same && map == p->skel->maps.rodata ? read_constants(p, fd) : 0;
+		if (r >= 0)
+			r = bpf_map__reuse_fd(map, fd);
+		if (r < 0)
+			return iot_error_set(err, r, "%s cannot be used: %s", name, strerror(-r));
+	}
+	note_copies(p, p->skel->rodata->block_copies);
+	return 0;
+}
+
+uint64_t probes_block_hash(void)
+{
+	size_t size;
+	const void *bytes = block_bpf__elf_bytes(&size);
+
+	return adopt_hash(ADOPT_HASH_INIT, bytes, size);
 }
 
 void probes_block_close(struct probes *p)

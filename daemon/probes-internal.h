@@ -8,6 +8,7 @@
  *	probes-block.c		block: programs, their constants, loading
  *	probes-packet.c		packet: the same
  *	probes-packet-btf.c	packet: what this kernel calls things
+ *	probes-adopt.c		what of all that can be handed on, and taking over what a predecessor left
  *	probes-devices.c	the device filter, and how many requests the devices can have
  */
 #pragma once
@@ -65,7 +66,10 @@ struct probes_facts {
 /* One row of the probe table with what runs behind it. */
 struct probes_row {
 	struct bpf_program *program;
-	struct bpf_link *link;
+	struct bpf_link *link; /* NULL if it was adopted */
+	int program_fd;	       /* negative: not attached; an adopted one is ours to close */
+	int link_fd;
+	bool adopted;
 	bool essential; /* the stream cannot do without it */
 };
 
@@ -105,6 +109,7 @@ struct probes {
 	struct probes_ring rings[IOT_MAX_RINGS];
 	uint64_t ring_size_bytes;
 	struct ev_control *control;
+	struct adopt *adopt;	/* borrowed: where a successor reads `active`; NULL = nowhere */
 	pthread_mutex_t lock;	/* of active: flips come from another thread than the rest */
 	struct ev_epoch active; /* what the programs see; probes_publish() changes it */
 	struct ev_cell *cells;
@@ -115,15 +120,30 @@ struct probes {
 	size_t identity_bytes; /* of a value */
 };
 
+/* What no stream has filled yet; NULL: no memory. probes_close() takes it. */
+struct probes *probes_alloc(const struct probes_options *opts);
+
 /* The first thing that libbpf complained of since it was reset, and the program that did not load. */
 extern char probes_first_complaint[256];
 extern char probes_failed_program[64];
 int probes_load_error(int code, struct iot_error *err);
 
+/* For a successor: what the programs see, and since when each has been attached. */
+void probes_note_active(struct probes *p, const struct ev_epoch *active);
+void probes_note_table(struct probes *p);
+
 /* Block: chooses, loads, fills table, rows, object and maps. close takes what it made. */
 int probes_block_load(struct probes *p, const struct probes_options *opts,
 		      struct iot_error *err) IOT_MUST_CHECK;
 void probes_block_close(struct probes *p);
+/*
+ * Instead of loading: an object whose maps are those that find() knows by name; facts as for loading. same: of
+ * the same programs, so all maps must be there; else what the two have in common.
+ */
+typedef int (*probes_find_fn)(void *arg, const char *name);
+int probes_block_reuse(struct probes *p, const struct probes_options *opts, bool same,
+		       probes_find_fn find, void *arg, struct iot_error *err) IOT_MUST_CHECK;
+uint64_t probes_block_hash(void);
 int probes_packet_load(struct probes *p, const struct probes_options *opts,
 		       struct iot_error *err) IOT_MUST_CHECK;
 void probes_packet_close(struct probes *p);
@@ -146,6 +166,8 @@ int probes_decide(uint32_t without, struct probes_facts *ret, struct iot_error *
 int probes_maps_size(struct probes *p, const struct iot_stream_config *stream,
 		     struct probes_dimensions *ret, struct iot_error *err) IOT_MUST_CHECK;
 int probes_maps_fill(struct probes *p, struct iot_error *err) IOT_MUST_CHECK;
+/* Maps the memory of cells, control page and rings; rings' descriptors and dimensions are set. */
+int probes_maps_map(struct probes *p, struct iot_error *err) IOT_MUST_CHECK;
 void probes_maps_done(struct probes *p);
 
 /* Puts next in place of p->active and returns when no program runs under the old one. Lock held. */

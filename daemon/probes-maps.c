@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "daemon/crash-point.h"
 #include "daemon/probes-internal.h"
 
 #define WALK_CHUNK 1024U
@@ -101,18 +102,26 @@ int probes_maps_size(struct probes *p, const struct iot_stream_config *stream,
 
 /* ---- mapped memory ---------------------------------------------------------------------------- */
 
-static int ring_open(struct probes *p, unsigned int i)
+static int ring_create(struct probes *p, unsigned int i)
 {
-	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	struct probes_ring *ring = &p->rings[i];
 	uint32_t key = i;
-	void *m;
 	int r;
 
 	ring->fd = bpf_map_create(BPF_MAP_TYPE_RINGBUF, "iotraced_ring", 0, 0,
 				  (uint32_t)p->ring_size_bytes, NULL);
 	if (ring->fd < 0)
 		return ring->fd;
+	r = bpf_map_update_elem(bpf_map__fd(p->maps.rings), &key, &ring->fd, BPF_ANY);
+	return r < 0 ? r : 0;
+}
+
+static int ring_map(struct probes *p, unsigned int i)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	struct probes_ring *ring = &p->rings[i];
+	void *m;
+
 	/* The kernel's layout (5.8): consumer page, producer page, then the data twice in a row. */
 	m = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, ring->fd, 0);
 	if (m == MAP_FAILED)
@@ -124,8 +133,7 @@ static int ring_open(struct probes *p, unsigned int i)
 	ring->producer = m;
 	ring->data = (const uint8_t *)m + page;
 	ring->size = p->ring_size_bytes;
-	r = bpf_map_update_elem(bpf_map__fd(p->maps.rings), &key, &ring->fd, BPF_ANY);
-	return r < 0 ? r : 0;
+	return 0;
 }
 
 static int map_memory(int fd, size_t bytes, void **ret)
@@ -138,7 +146,7 @@ static int map_memory(int fd, size_t bytes, void **ret)
 	return 0;
 }
 
-int probes_maps_fill(struct probes *p, struct iot_error *err)
+int probes_maps_map(struct probes *p, struct iot_error *err)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *m = NULL;
@@ -154,11 +162,27 @@ int probes_maps_fill(struct probes *p, struct iot_error *err)
 		return iot_error_set(err, r, "cannot map the control page: %s", strerror(-r));
 	p->control = m;
 	for (unsigned int i = 0; i < p->n_rings; i++) {
-		r = ring_open(p, i);
+		r = ring_map(p, i);
+		if (r < 0)
+			return iot_error_set(err, r, "cannot map ring %u of %llu bytes: %s", i,
+					     (unsigned long long)p->ring_size_bytes, strerror(-r));
+	}
+	return 0;
+}
+
+int probes_maps_fill(struct probes *p, struct iot_error *err)
+{
+	int r;
+
+	for (unsigned int i = 0; i < p->n_rings; i++) {
+		r = ring_create(p, i);
 		if (r < 0)
 			return iot_error_set(err, r, "cannot make ring %u of %llu bytes: %s", i,
 					     (unsigned long long)p->ring_size_bytes, strerror(-r));
 	}
+	r = probes_maps_map(p, err);
+	if (r < 0)
+		return r;
 	r = probes_flip(p, 1);
 	if (r < 0)
 		return iot_error_set(err, r, "cannot set up the maps: %s", strerror(-r));
@@ -330,12 +354,12 @@ static int reap(struct probes *p, uint64_t before_ns)
 		.before_ns = before_ns,
 		.idle_since = p->idle_since,
 	};
-	uint64_t n = 0;
 
 	r = walk(fd, g.key_size, g.value_size, gather_reapable, &g);
+	/* Counted one by one: whoever adopts the map after us goes by the same number. */
 	for (size_t i = 0; r >= 0 && i < g.n; i++)
-		n += bpf_map_delete_elem(fd, g.keys + i * g.key_size) == 0;
-	__atomic_fetch_sub(&p->control->identities, n, __ATOMIC_RELAXED);
+		if (bpf_map_delete_elem(fd, g.keys + i * g.key_size) == 0)
+			__atomic_fetch_sub(&p->control->identities, 1, __ATOMIC_RELAXED);
 	return r;
 }
 
@@ -352,10 +376,14 @@ int probes_publish(struct probes *p, const struct ev_epoch *next)
 	r = bpf_map_update_elem(inner, &zero, next, BPF_ANY);
 	if (r < 0)
 		return r;
+	/* Noted first: a successor publishes it once more, whether or not we got to it. */
+	probes_note_active(p, next);
 	/* From user space, the update of a map of maps waits for running programs (1ae80cf31938, 5.0). */
 	r = bpf_map_update_elem(bpf_map__fd(p->maps.epochs), &zero, &inner, BPF_ANY);
-	if (r < 0)
+	if (r < 0) {
+		probes_note_active(p, &p->active);
 		return r;
+	}
 	p->active = *next;
 	return 0;
 }
@@ -460,6 +488,7 @@ int probes_slot_clear(struct probes *p, unsigned int slot)
 				return r;
 		}
 	}
+	crash_point("clearing");
 	memset(probes_cell(p, slot & 1, 0, p->first_probe), 0, p->cells_bytes / 2);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <linux/capability.h>
 #include <time.h>
 
+#include "daemon/adopt.h"
 #include "daemon/probes-internal.h"
 
 /* libbpf reports through a process-wide callback without an argument; loading is done by one thread. */
@@ -113,8 +114,11 @@ static int attach(struct probes *p, struct iot_error *err)
 		if (!p->rows[i].program)
 			continue;
 		p->rows[i].link = bpf_program__attach(p->rows[i].program);
-		if (p->rows[i].link)
+		if (p->rows[i].link) {
+			p->rows[i].link_fd = bpf_link__fd(p->rows[i].link);
+			p->rows[i].program_fd = bpf_program__fd(p->rows[i].program);
 			continue;
+		}
 		row->state = IOT_ATTACH_REFUSED;
 		row->error = -errno;
 		snprintf(row->detail, sizeof(row->detail), "%s", strerror(errno));
@@ -124,6 +128,22 @@ static int attach(struct probes *p, struct iot_error *err)
 					     row->name, row->detail);
 	}
 	return 0;
+}
+
+struct probes *probes_alloc(const struct probes_options *opts)
+{
+	struct probes *p = calloc(1, sizeof(*p));
+
+	if (!p)
+		return NULL;
+	pthread_mutex_init(&p->lock, NULL);
+	p->kind = opts->kind ? opts->kind : IOT_STREAM_BLOCK;
+	p->adopt = opts->adopt;
+	for (unsigned int i = 0; i < IOT_MAX_RINGS; i++)
+		p->rings[i].fd = -EBADF;
+	for (size_t i = 0; i < PROBES_MAX_ROWS; i++)
+		p->rows[i].program_fd = p->rows[i].link_fd = -EBADF;
+	return p;
 }
 
 int probes_open(const struct probes_options *opts, struct probes **ret, struct iot_error *err)
@@ -139,14 +159,10 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 			"loading the programs needs %s: run as root, or give the service "
 			"these capabilities",
 			missing);
-	p = calloc(1, sizeof(*p));
+	p = probes_alloc(opts);
 	if (!p)
 		return iot_error_set(err, -ENOMEM, "out of memory");
-	pthread_mutex_init(&p->lock, NULL);
-	for (unsigned int i = 0; i < IOT_MAX_RINGS; i++)
-		p->rings[i].fd = -EBADF;
 	print_before = libbpf_set_print(opts->print_libbpf ? print_all : keep_complaint);
-	p->kind = opts->kind ? opts->kind : IOT_STREAM_BLOCK;
 	if (p->kind == IOT_STREAM_BLOCK)
 		r = probes_block_load(p, opts, err);
 	else
@@ -171,6 +187,17 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 	return 0;
 }
 
+static void end_rows(struct probes *p, uint64_t now_ns)
+{
+	for (size_t i = 0; i < p->n_rows; i++) {
+		if (p->table[i].state != IOT_ATTACH_ATTACHED || p->table[i].to_ns)
+			continue;
+		/* The worker looks at it whenever an epoch begins or ends. */
+		__atomic_store_n(&p->table[i].to_ns, now_ns, __ATOMIC_RELAXED);
+	}
+	probes_note_table(p);
+}
+
 int probes_gate(struct probes *p, bool open, uint64_t *ret_ns)
 {
 	struct ev_epoch next;
@@ -181,6 +208,9 @@ int probes_gate(struct probes *p, bool open, uint64_t *ret_ns)
 	if (clock_gettime(CLOCK_MONOTONIC, &ts) < 0)
 		return -errno;
 	now = (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
+	/* Should we be killed in between, a successor knows since when nothing may have been seen. */
+	if (!open)
+		end_rows(p, now);
 	pthread_mutex_lock(&p->lock);
 	next = p->active;
 	next.gate = open;
@@ -194,14 +224,15 @@ int probes_gate(struct probes *p, bool open, uint64_t *ret_ns)
 	 */
 	if (open && clock_gettime(CLOCK_MONOTONIC, &ts) == 0)
 		now = (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
-	for (size_t i = 0; i < p->n_rows; i++) {
+	for (size_t i = 0; open && i < p->n_rows; i++) {
 		if (p->table[i].state != IOT_ATTACH_ATTACHED)
 			continue;
-		if (open && !p->table[i].from_ns)
+		if (!p->table[i].from_ns)
 			p->table[i].from_ns = now;
-		/* The worker looks at it whenever an epoch begins or ends. */
-		__atomic_store_n(&p->table[i].to_ns, open ? 0 : now, __ATOMIC_RELAXED);
+		__atomic_store_n(&p->table[i].to_ns, 0, __ATOMIC_RELAXED);
 	}
+	if (open)
+		probes_note_table(p);
 	*ret_ns = now;
 	return 0;
 }
@@ -211,6 +242,9 @@ void probes_detach(struct probes *p)
 	for (size_t i = 0; i < p->n_rows; i++) {
 		bpf_link__destroy(p->rows[i].link);
 		p->rows[i].link = NULL;
+		if (p->rows[i].adopted && p->rows[i].link_fd >= 0)
+			close(p->rows[i].link_fd);
+		p->rows[i].link_fd = -EBADF;
 	}
 }
 
@@ -219,6 +253,9 @@ struct probes *probes_close(struct probes *p)
 	if (!p)
 		return NULL;
 	probes_detach(p);
+	for (size_t i = 0; i < p->n_rows; i++)
+		if (p->rows[i].adopted && p->rows[i].program_fd >= 0)
+			close(p->rows[i].program_fd);
 	probes_maps_done(p);
 	probes_block_close(p);
 	probes_packet_close(p);
@@ -255,12 +292,12 @@ const struct iot_probe *probes_table(const struct probes *p, size_t *ret_n)
 	return p->table;
 }
 
-static int program_info(const struct bpf_program *program, struct bpf_prog_info *ret)
+static int program_info(const struct probes_row *row, struct bpf_prog_info *ret)
 {
 	uint32_t len = sizeof(*ret);
 
 	memset(ret, 0, sizeof(*ret));
-	return bpf_obj_get_info_by_fd(bpf_program__fd(program), ret, &len);
+	return bpf_obj_get_info_by_fd(row->program_fd, ret, &len);
 }
 
 static uint64_t row_missed(const struct iot_probe *row, const struct bpf_prog_info *info)
@@ -281,7 +318,7 @@ int probes_missed(struct probes *p, uint64_t *missed)
 
 		if (row->state != IOT_ATTACH_ATTACHED)
 			continue;
-		r = program_info(p->rows[i].program, &info);
+		r = program_info(&p->rows[i], &info);
 		if (r < 0)
 			return r;
 		missed[row->id - p->first_probe] = row_missed(row, &info);
@@ -304,11 +341,11 @@ int probes_run_stats(struct probes *p, struct probes_run_stats **ret, size_t *re
 
 		if (row->state != IOT_ATTACH_ATTACHED)
 			continue;
-		r = program_info(p->rows[i].program, &info);
+		r = program_info(&p->rows[i], &info);
 		if (r < 0)
 			return r;
 		snprintf(stats[n].program, sizeof(stats[n].program), "%s",
-			 bpf_program__name(p->rows[i].program));
+			 p->rows[i].program ? bpf_program__name(p->rows[i].program) : info.name);
 		stats[n].probe = row->id;
 		stats[n].run_count = info.run_cnt;
 		stats[n].run_time_ns = info.run_time_ns;

@@ -73,6 +73,8 @@ enum probes_without {
 /* "swap-flag,pages,copies"; NULL or "" = 0. -EINVAL: none of these. */
 int probes_without_parse(const char *text, uint32_t *ret) IOT_MUST_CHECK;
 
+struct adopt;
+
 struct probes_options {
 	enum iot_stream kind; /* 0 = block */
 	const struct iot_stream_config *stream;
@@ -80,7 +82,8 @@ struct probes_options {
 	const struct probes_packet_options *packet; /* packet; NULL = defaults */
 	bool force_fallback;			    /* tests: take raw_tp even where tp_btf loads */
 	uint32_t without;			    /* tests: enum probes_without; block */
-	bool print_libbpf; /* debugging: libbpf's and the verifier's words go to stderr */
+	struct adopt *adopt; /* what a successor is to know; outlives the probes; NULL = nothing */
+	bool print_libbpf;   /* debugging: libbpf's and the verifier's words go to stderr */
 };
 
 /* -EPERM err names the missing capability; -ENOTSUP no BTF; -EOPNOTSUPP lockdown or no tracing BPF. */
@@ -91,6 +94,26 @@ int probes_gate(struct probes *p, bool open, uint64_t *ret_ns) IOT_MUST_CHECK;
 struct probes *probes_close(struct probes *p); /* detaches; maps are freed when the last fd goes */
 /* Detach all links (programs stop running once their last runs end). */
 void probes_detach(struct probes *p);
+
+/*
+ * Descriptors that together are the kernel side: who holds them keeps programs attached and memory alive, and
+ * can be made probes of again. Names are unique within a stream: "map.cells", "ring.0", "link.8",
+ * "prog.8.block_complete_btf". Descriptors are borrowed; the array is the caller's to free.
+ */
+struct probes_fd {
+	char name[64];
+	int fd;
+};
+int probes_fds(struct probes *p, struct probes_fd **ret, size_t *ret_n) IOT_MUST_CHECK;
+/*
+ * Takes over what a predecessor left: opts->adopt says what it was. Copies what it uses of fds. The kernel
+ * goes on as it is: nothing is attached, flipped or filtered. -ENOENT: not all of it is there; -EBADMSG: it
+ * is not what its name says.
+ */
+int probes_adopt(const struct probes_options *opts, const struct probes_fd *fds, size_t n,
+		 struct probes **ret, struct iot_error *err) IOT_MUST_CHECK;
+/* Of the programs this daemon was built with: a successor with others cannot go on with the maps. */
+uint64_t probes_object_hash(enum iot_stream stream);
 
 enum iot_stream probes_stream(const struct probes *p);
 /* Numbers of the stream's probes: cells and counts are arrays of n, indexed from the first. */

@@ -129,6 +129,54 @@ static int read_packet_ledger(struct rotation *r)
 	return 0;
 }
 
+/* Before the flip: a successor that finds the flip noted must find the file, too. */
+static void note_next(struct rotation *r)
+{
+	struct adopt_slot *slot;
+	struct adopt_state *s;
+
+	if (!r->ctx->adopt)
+		return;
+	s = adopt_edit(r->ctx->adopt);
+	s->reason = r->reason;
+	slot = &s->slots[(r->epoch + 1) & 1];
+	*slot = (struct adopt_slot){
+		.epoch = r->epoch + 1,
+		.seq = r->next_seq,
+		.first_ns = r->next_books->first_ns,
+	};
+	memcpy(slot->p0, r->next_p0, sizeof(slot->p0));
+	adopt_commit(r->ctx->adopt);
+}
+
+/* sealed: its footer is whole; else the epoch was given up. */
+static void note_sealed(struct rotation *r, bool sealed)
+{
+	struct adopt_state *s;
+
+	if (!r->ctx->adopt)
+		return;
+	s = adopt_edit(r->ctx->adopt);
+	if (s->sealed != r->epoch) {
+		s->sealed = r->epoch;
+		s->prev_footer_hash = r->ctx->prev_footer_hash;
+		s->totals = r->totals;
+		s->totals.segments += sealed;
+		s->totals.unbalanced += r->unbalanced > 0;
+		s->totals.swap_out_lost_bytes += r->swap_out_lost_bytes;
+		s->totals.swap_in_lost_bytes += r->swap_in_lost_bytes;
+	}
+	adopt_commit(r->ctx->adopt);
+}
+
+static void note_clean(struct rotation *r)
+{
+	if (!r->ctx->adopt)
+		return;
+	adopt_edit(r->ctx->adopt)->clean = r->epoch;
+	adopt_commit(r->ctx->adopt);
+}
+
 int rotation_begin(void *arg)
 {
 	struct rotation *r = arg;
@@ -143,6 +191,8 @@ int rotation_begin(void *arg)
 			return q;
 		r->next_opened_ns = clock_now_ns();
 		crash_point("next-open");
+		note_next(r);
+		crash_point("next-noted");
 		__atomic_store_n(&r->ready, true, __ATOMIC_RELEASE);
 	}
 	q = flip(r, r->final ? r->epoch : r->epoch + 1);
@@ -286,6 +336,8 @@ static int seal(struct rotation *r, const struct iot_footer *f)
 	if (q < 0)
 		return q;
 	ctx->prev_footer_hash = iot_writer_footer_hash(r->writer);
+	crash_point("footer");
+	note_sealed(r, true);
 	do {
 		q = store_publish(ctx->store, ctx->stream, r->seq, iot_writer_fd(r->writer),
 				  __atomic_load_n(&ctx->sync, __ATOMIC_RELAXED));
@@ -314,11 +366,15 @@ int rotation_end(void *arg)
 	crash_point("before-clear");
 	if (r->final)
 		return 0;
+	if (r->seal_error)
+		note_sealed(r, false);
 	do {
 		q = probes_slot_clear(ctx->probes, (unsigned int)(r->epoch & 1));
 		if (q < 0)
 			pause_ns(ROTATION_SEAL_PAUSE_NS);
 	} while (q < 0 && !__atomic_load_n(&ctx->give_up_ns, __ATOMIC_RELAXED));
 	crash_point("cleared");
+	if (q >= 0)
+		note_clean(r);
 	return q;
 }

@@ -18,6 +18,7 @@
  */
 #pragma once
 
+#include "daemon/adopt.h"
 #include "daemon/decode-packet.h"
 #include "daemon/epoch.h"
 #include "daemon/facts.h"
@@ -30,6 +31,7 @@
 struct rotation_context {
 	struct probes *probes;
 	struct store *store;
+	struct adopt *adopt; /* NULL: there will be no successor */
 	struct names *names;
 	struct net_names net_names; /* packet */
 	struct facts facts;
@@ -48,6 +50,8 @@ struct rotation {
 	bool final;
 	uint64_t epoch; /* E */
 	uint64_t next_seq;
+	uint64_t next_p0[IOT_MAX_RINGS]; /* where E's last block ended: a bound for E+1's first */
+	enum iot_seal_reason reason;
 	/* begin, out; the three `next` are valid for the worker once `ready` (acquire) */
 	struct epoch *next_books;
 	struct iot_writer *next_writer;
@@ -63,7 +67,7 @@ struct rotation {
 	struct epoch *books;
 	struct iot_writer *writer;
 	uint64_t seq;
-	enum iot_seal_reason reason;
+	struct adopt_totals totals; /* after E, but for what only sealing tells */
 	/* end, out */
 	uint64_t unbalanced;
 	uint64_t swap_out_lost_bytes, swap_in_lost_bytes; /* in the ledger */

@@ -8,6 +8,9 @@
  * the ring, so spans of neighbouring files may overlap (the later file starts where the earlier one
  * stood when it was opened) but leave no hole either.
  *
+ * A record of this epoch that lies before p0 is in the file: it was read once, by a daemon that was
+ * killed before it published the position, and is not taken again.
+ *
  * `first` is what the consumer position depends on: the position of the oldest record that is in
  * the batch and not in the file. Nothing at or behind it may be given back to the kernel.
  */
@@ -46,6 +49,11 @@ void segment_out_end(struct segment_out *o, struct epoch **ret_books,
 static inline bool segment_out_active(const struct segment_out *o)
 {
 	return o->books != NULL;
+}
+
+static inline bool segment_out_has(const struct segment_out *o, uint32_t ring, uint64_t pos)
+{
+	return pos < o->p0[ring];
 }
 
 /* Takes one decoded record at ring position pos of ring `r->ring`. IOT_BATCH_FULL: flush first. */

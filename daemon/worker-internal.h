@@ -58,6 +58,7 @@ struct worker {
 	uint64_t turn_ticket;	  /* rotate ticket that the turn answers, 0 = none */
 	uint64_t hold_until_ns;	  /* output failed: not before this time */
 	uint64_t hold_pause_ns;
+	bool resumed; /* the turn under way was begun by a predecessor */
 	bool give_up;
 	bool final_started;
 	uint64_t tick_ns;
@@ -121,6 +122,16 @@ int worker_rotate_step(struct worker *w, uint64_t now_ns) IOT_MUST_CHECK;
 /* Makes what the rotor has opened known to the drain; after drain_refresh(), before drain_run(). */
 void worker_rotate_pick_up(struct worker *w);
 bool worker_rotate_finished(const struct worker *w); /* the final turn is over */
+
+/* worker-adopt.c */
+/* In place of a first segment: goes on where the state says that a predecessor ended. */
+int worker_resume(struct worker *w, struct iot_error *err) IOT_MUST_CHECK;
+/* Of a turn that a predecessor began: when the old epoch ended, and whose its missed runs are. */
+void worker_resume_flipped(struct worker *w, struct segment_out *old, struct segment_out *new);
+/* For our own successor. The first segment is open; missed runs from here on are this epoch's; totals. */
+void worker_note_first(struct worker *w, uint64_t attach_ns);
+void worker_note_misses(struct worker *w, uint64_t epoch);
+void worker_note_totals(struct worker *w, struct adopt_totals *ret);
 
 /* worker-status.c */
 void worker_status_update(struct worker *w);

@@ -67,6 +67,8 @@ static void start(struct worker *w, bool final)
 	memcpy(w->ctx.facts.info.selection, w->selection, sizeof(w->selection));
 	pthread_mutex_unlock(&w->lock);
 	rotation_prepare(&w->turn, &w->ctx, o->books->epoch, w->seq + 1, final);
+	w->turn.reason = w->reason;
+	memcpy(w->turn.next_p0, o->p0, w->drain.n_rings * sizeof(o->p0[0]));
 	rotor_submit(&w->rotor, rotation_begin, &w->turn);
 	w->rotor_busy = true;
 	w->phase = WORKER_FLIPPING;
@@ -112,6 +114,11 @@ static int flipped(struct worker *w)
 		return r;
 	worker_rotate_pick_up(w);
 	old->books->last_ns = rotation_observed_ns(w->probes, clock_now_ns());
+	if (w->resumed && !w->turn.final)
+		worker_resume_flipped(w, old, worker_out(w, w->active));
+	w->resumed = false;
+	if (!w->turn.final)
+		worker_note_misses(w, worker_out(w, w->active)->books->epoch);
 	/*
 	 * The gate may have begun to close (which is when the record ends) before the new epoch's file was
 	 * opened, and have been closed after: then the new epoch covers no time, and leaves no gap.
@@ -152,6 +159,7 @@ static int hand_over(struct worker *w, uint64_t now_ns)
 	t->reason = w->reason;
 	w->sealed_records += iot_writer_records(old->writer);
 	w->sealed_bytes += iot_writer_bytes(old->writer);
+	worker_note_totals(w, &t->totals);
 	segment_out_end(old, &t->books, &t->writer);
 	rotor_submit(&w->rotor, rotation_end, t);
 	w->rotor_busy = true;

@@ -60,16 +60,14 @@ static int set_up(struct worker *w, const struct iot_stream_config *c)
 	return r;
 }
 
-static int open_first(struct worker *w, const struct worker_options *opts, struct iot_error *err)
+static int set_up_turns(struct worker *w, const struct worker_options *opts, struct iot_error *err)
 {
 	struct rotation_context *ctx = &w->ctx;
-	struct iot_writer *writer = NULL;
-	struct epoch *books = NULL;
-	uint64_t attach_ns, pos[IOT_MAX_RINGS];
 	int r;
 
 	ctx->probes = w->probes;
 	ctx->store = w->store;
+	ctx->adopt = opts->adopt;
 	ctx->stream = w->stream;
 	ctx->sync = w->now.sync != IOT_SYNC_NEVER;
 	if (w->stream == IOT_STREAM_BLOCK)
@@ -79,6 +77,44 @@ static int open_first(struct worker *w, const struct worker_options *opts, struc
 		return iot_error_set(err, r, "out of memory");
 	if (w->stream == IOT_STREAM_BLOCK)
 		names_scan_devices(ctx->names);
+	return 0;
+}
+
+/* Everything that a segment's header says; the selection is the running one. */
+static int set_up_facts(struct worker *w, const struct worker_options *opts, uint64_t attach_ns,
+			struct iot_error *err)
+{
+	struct rotation_context *ctx = &w->ctx;
+	int r;
+
+	r = facts_collect(opts->config, w->probes, w->stream, store_capture_id(w->store), attach_ns,
+			  &ctx->facts, err);
+	if (r < 0)
+		return r;
+	_Static_assert(sizeof(w->selection) == sizeof(ctx->facts.info.selection), "one text");
+	memcpy(w->selection, ctx->facts.info.selection, sizeof(w->selection));
+	return 0;
+}
+
+static int resume(struct worker *w, const struct worker_options *opts, struct iot_error *err)
+{
+	_cleanup_free_ struct adopt_state *s = malloc(sizeof(*s));
+	int r;
+
+	if (!s)
+		return iot_error_set(err, -ENOMEM, "out of memory");
+	adopt_read(opts->adopt, s);
+	r = set_up_facts(w, opts, s->attach_ns, err);
+	return r < 0 ? r : worker_resume(w, err);
+}
+
+static int open_first(struct worker *w, const struct worker_options *opts, struct iot_error *err)
+{
+	struct rotation_context *ctx = &w->ctx;
+	struct iot_writer *writer = NULL;
+	struct epoch *books = NULL;
+	uint64_t attach_ns, pos[IOT_MAX_RINGS];
+	int r;
 
 	/* From here on records exist; the ring holds them until there is a file. */
 	w->misses.begin_ns = clock_now_ns();
@@ -91,12 +127,9 @@ static int open_first(struct worker *w, const struct worker_options *opts, struc
 	r = probes_gate(w->probes, true, &attach_ns);
 	if (r < 0)
 		return iot_error_set(err, r, "opening the gate: %s", strerror(-r));
-	r = facts_collect(opts->config, w->probes, w->stream, store_capture_id(w->store), attach_ns,
-			  &ctx->facts, err);
+	r = set_up_facts(w, opts, attach_ns, err);
 	if (r < 0)
 		return r;
-	_Static_assert(sizeof(w->selection) == sizeof(ctx->facts.info.selection), "one text");
-	memcpy(w->selection, ctx->facts.info.selection, sizeof(w->selection));
 	r = rotation_open(ctx, 1, 1, attach_ns, &books, &writer);
 	if (r < 0)
 		return iot_error_set(err, r, "%s: cannot create a segment: %s",
@@ -106,6 +139,7 @@ static int open_first(struct worker *w, const struct worker_options *opts, struc
 	w->seq = 1;
 	w->active = 1;
 	w->slot_live[1] = true;
+	worker_note_first(w, attach_ns);
 	return 0;
 }
 
@@ -117,6 +151,11 @@ static int start_threads(struct worker *w)
 	r = rotor_start(&w->rotor, w->kick_fd);
 	if (r < 0)
 		return r;
+	/* A turn that a predecessor began starts with what the rotor does in it: the flip. */
+	if (w->resumed) {
+		w->rotor_busy = true;
+		rotor_submit(&w->rotor, rotation_begin, &w->turn);
+	}
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_create(&w->thread, NULL, worker_main, w);
@@ -150,7 +189,9 @@ int worker_start(const struct worker_options *opts, struct worker **ret, struct 
 	if (r < 0)
 		(void)iot_error_set(err, r, "worker: %s", strerror(-r));
 	else
-		r = open_first(w, opts, err);
+		r = set_up_turns(w, opts, err);
+	if (r >= 0)
+		r = opts->resume ? resume(w, opts, err) : open_first(w, opts, err);
 	if (r >= 0) {
 		worker_status_update(w);
 		r = start_threads(w);
@@ -159,7 +200,8 @@ int worker_start(const struct worker_options *opts, struct worker **ret, struct 
 					    strerror(-r));
 	}
 	if (r < 0) {
-		(void)!probes_gate(opts->probes, false, &ns);
+		if (!opts->resume)
+			(void)!probes_gate(opts->probes, false, &ns);
 		worker_free(w);
 		return r;
 	}

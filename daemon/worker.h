@@ -18,6 +18,7 @@
 #include "daemon/store.h"
 #include "format/record.h"
 
+struct adopt;
 struct worker;
 
 struct worker_options {
@@ -25,6 +26,8 @@ struct worker_options {
 	struct probes *probes;		 /* outlives the worker */
 	struct store *store;		 /* outlives the worker */
 	enum iot_stream stream;
+	struct adopt *adopt; /* outlives the worker; NULL = there will be no successor */
+	bool resume;	     /* adopt says where a predecessor ended: go on there */
 };
 
 /* Live numbers: totals over the capture, written by the worker, read by anyone (seqlock inside). */
@@ -58,7 +61,9 @@ struct worker_status {
 	char verdict[24]; /* capture so far: "complete", "lost", "unknown" */
 };
 
-/* Opens the gate (its time goes into every header), then the first segment, and starts the threads;
+/* With opts->resume there is no first segment: the predecessor's is gone on with, and on error the gate stays as
+ * it is. Else:
+ * Opens the gate (its time goes into every header), then the first segment, and starts the threads;
  * on return collection runs. On error the gate is closed again. */
 int worker_start(const struct worker_options *opts, struct worker **ret,
 		 struct iot_error *err) IOT_MUST_CHECK;

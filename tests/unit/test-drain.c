@@ -193,6 +193,48 @@ static void test_held_until_written(void **state)
 	assert_int_equal(f.d.outs[1].books->written[0 * EPOCH_N_PROBES + P], 10);
 }
 
+/* A daemon that was killed between writing and publishing: what it read comes again. */
+static void test_read_again(void **state)
+{
+	const uint64_t size = sizeof(struct ev_block) + 8;
+	uint64_t taken, ids[64];
+	struct iot_span spans[64];
+	size_t n_blocks;
+
+	(void)state;
+	setup_rings(2, 64);
+	begin(1, zero);
+	begin(2, zero);
+	put(0, 1, 1, 100);
+	put(0, 2, 2, 200);
+	put(1, 1, 3, 300);
+	assert_int_equal(run(100, &taken), 0);
+	flush(1);
+	/* Killed: epoch 1 has its records, epoch 2 has none, the kernel knows of neither. */
+	assert_int_equal(f.fake[0].consumer, 0);
+	iot_batch_clear(f.d.outs[0].batch);
+	for (uint32_t i = 0; i < 2; i++) {
+		f.d.outs[0].first[i] = SEGMENT_OUT_NONE;
+		ring_init(&f.d.rings[i], f.fake[i].data, f.fake[i].size, &f.fake[i].consumer,
+			  &f.fake[i].producer);
+	}
+	memset(f.d.outs[0].books->written, 0, N_CPUS * EV_N_BLOCK_PROBES * sizeof(uint64_t));
+	put(1, 1, 4, 400);
+	assert_int_equal(run(100, &taken), 0);
+	assert_int_equal(taken, 4);
+	flush(1);
+	flush(2);
+	drain_publish(&f.d);
+	assert_int_equal(f.fake[0].consumer, 2 * size);
+	assert_int_equal(f.fake[1].consumer, 2 * size);
+	assert_int_equal(read_back(1, ids, 64, spans, &n_blocks), 3);
+	assert_int_equal(ids[2], 4);
+	assert_int_equal(n_blocks, 2);
+	assert_int_equal(read_back(2, ids, 64, spans, &n_blocks), 1);
+	assert_int_equal(ids[0], 2);
+	assert_int_equal(f.d.outs[0].books->written[P], 1);
+}
+
 static void test_two_epochs(void **state)
 {
 	const uint64_t size = sizeof(struct ev_block) + 8;
@@ -388,6 +430,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_held_until_written, teardown),
 		cmocka_unit_test_teardown(test_two_epochs, teardown),
+		cmocka_unit_test_teardown(test_read_again, teardown),
 		cmocka_unit_test_teardown(test_merge, teardown),
 		cmocka_unit_test_teardown(test_busy_ring_holds_up_only_itself, teardown),
 		cmocka_unit_test_teardown(test_bad_records, teardown),
