@@ -271,6 +271,16 @@ void iot_segment_rewind(struct iot_segment *s)
 	iot_walk_init(s, &s->walk);
 }
 
+void iot_segment_seek(struct iot_segment *s, uint64_t offset)
+{
+	iot_walk_init(s, &s->walk);
+	if (offset > s->walk.pos)
+		s->walk.pos = offset;
+	while (s->sealed && s->walk.next < s->meta.n_index &&
+	       s->meta.index[s->walk.next].offset < offset)
+		s->walk.next++;
+}
+
 int iot_segment_next_block(struct iot_segment *s, struct iot_block_info *ret, struct iot_error *err)
 {
 	enum iot_gap kind;

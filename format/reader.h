@@ -49,6 +49,11 @@ uint64_t iot_segment_declared(const struct iot_segment *s, enum iot_block_kind k
 
 void iot_segment_rewind(struct iot_segment *s);
 /*
+ * Goes on at the block that begins at offset, as an earlier opening of the same file said it: how a reader
+ * follows a file that grows. 0 is the first block.
+ */
+void iot_segment_seek(struct iot_segment *s, uint64_t offset);
+/*
  * Header of the next block. Positive: IOT_READ_END no more blocks, IOT_READ_GAP damaged bytes were
  * skipped (ret->offset/size say which; call again to go on). Negative: the file cannot be read.
  */

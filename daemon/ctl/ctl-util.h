@@ -11,6 +11,9 @@
 
 #include "daemon/ctl/ctl.h"
 
+/* Room for a number, time or id as text. */
+#define CTL_HUMAN_MAX 48
+
 /* ---- parse-time.c ---- */
 
 /* "now" in CLOCK_REALTIME ns. Forms: see `iotracectl --help`. -EINVAL, -ERANGE. */
@@ -121,6 +124,8 @@ enum ctl_writer {
 /* Does a process own the state directory that s lies in, and record the capture of s (daemon/store.c)?
  * *ret_pid (may be NULL): which; 0 if it is one of another PID namespace. */
 enum ctl_writer ctl_segment_writer(const struct iot_segment *s, pid_t *ret_pid);
+/* The capture (32 hex digits) that a running daemon writes into a state directory; false if none does. */
+bool ctl_directory_writer(const char *dir, char ret_capture[CTL_HUMAN_MAX]);
 /* A *.open file that a running daemon is writing. */
 bool ctl_being_recorded(const struct iot_segment *s);
 /* Segments without a footer: what they lost is not filed yet. */
@@ -191,7 +196,6 @@ static inline void ctl_table_freep(struct ctl_table **t)
 	*t = ctl_table_free(*t);
 }
 
-#define CTL_HUMAN_MAX 48
 const char *ctl_human_size(uint64_t bytes, char buf[CTL_HUMAN_MAX]);
 const char *ctl_human_duration(uint64_t ns, char buf[CTL_HUMAN_MAX]);
 const char *ctl_human_count(uint64_t n, char buf[CTL_HUMAN_MAX]); /* 1,234,567 */

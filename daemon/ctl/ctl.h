@@ -53,6 +53,7 @@ struct ctl {
 	const char *resolve;	   /* report --resolve */
 	const char *logical_bytes; /* report --logical-bytes */
 	bool per_capture;	   /* drops */
+	enum iot_stream stream;	   /* follow; 0 = all */
 };
 
 /* What a verb is and takes beside the options of all. */
@@ -65,6 +66,7 @@ struct ctl {
 #define CTL_TAKES_REPORT (1U << 6) /* --by --top --resolve --logical-bytes */
 #define CTL_TAKES_FLOW (1U << 7)   /* of the filters, --flow and --probe */
 #define CTL_TAKES_DROPS (1U << 8)  /* --per-capture */
+#define CTL_TAKES_STREAM (1U << 9) /* --stream */
 
 struct ctl_verb {
 	const char *name;
@@ -86,6 +88,7 @@ int verb_config(struct ctl *c, int argc, char **argv);
 /* offline verbs: files, directories, archive trees; default path = the state directory */
 int verb_segments(struct ctl *c, int argc, char **argv);
 int verb_cat(struct ctl *c, int argc, char **argv);
+int verb_follow(struct ctl *c, int argc, char **argv);
 int verb_report(struct ctl *c, int argc, char **argv);
 int verb_verify(struct ctl *c, int argc, char **argv);
 int verb_recover(struct ctl *c, int argc, char **argv);

@@ -54,7 +54,8 @@ const char ctl_help_verb_options[] =
 	"     --resolve MOUNT      report --by=file: find the names by walking this mount\n"
 	"     --logical-bytes N    report: bytes that the workload wrote, for write\n"
 	"                          amplification: 5GiB, or @FILE with numbers to add up\n"
-	"     --per-capture        drops: keep the captures of one boot apart\n";
+	"     --per-capture        drops: keep the captures of one boot apart\n"
+	"     --stream STREAM      follow: block or packet only\n";
 
 enum {
 	OPT_SOCKET = 256,
@@ -81,6 +82,7 @@ enum {
 	OPT_RESOLVE,
 	OPT_LOGICAL_BYTES,
 	OPT_PER_CAPTURE,
+	OPT_STREAM,
 	OPT_VERSION,
 };
 
@@ -110,6 +112,7 @@ static const struct option long_options[] = {
 	{"resolve", required_argument, NULL, OPT_RESOLVE},
 	{"logical-bytes", required_argument, NULL, OPT_LOGICAL_BYTES},
 	{"per-capture", no_argument, NULL, OPT_PER_CAPTURE},
+	{"stream", required_argument, NULL, OPT_STREAM},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -242,6 +245,16 @@ static int set_by(const char *s, enum ctl_by *ret, struct iot_error *err)
 			     "--by: '%s' is not one of file, process, cgroup, device, origin%s%s%s",
 			     s, hint ? " (did you mean '" : "", hint ? hint : "",
 			     hint ? "'?)" : "");
+}
+
+static int set_stream(const char *s, enum iot_stream *ret, struct iot_error *err)
+{
+	for (enum iot_stream stream = IOT_STREAM_BLOCK; stream <= IOT_STREAM_PACKET; stream++)
+		if (strcmp(s, iot_stream_name(stream)) == 0) {
+			*ret = stream;
+			return 0;
+		}
+	return iot_error_set(err, -EINVAL, "--stream: '%s' is neither block nor packet", s);
 }
 
 static int set_top(const char *s, uint32_t *ret, struct iot_error *err)
@@ -465,6 +478,9 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			break;
 		case OPT_LOGICAL_BYTES:
 			r = set_path("--logical-bytes", optarg, &c->logical_bytes, err);
+			break;
+		case OPT_STREAM:
+			r = set_stream(optarg, &c->stream, err);
 			break;
 		case OPT_PER_CAPTURE:
 			c->per_capture = true;

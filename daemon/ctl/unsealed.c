@@ -16,26 +16,43 @@
 #define NOT_SEALED "not sealed: "
 #define RECORDED "still being recorded; its books close when it is sealed (iotracectl rotate)"
 
-enum ctl_writer ctl_segment_writer(const struct iot_segment *s, pid_t *ret_pid)
+/* false: no process holds the lock of that name. *ret is "" if it does not say what it writes. */
+static bool lock_held(const char *name, char ret[CTL_HUMAN_MAX], pid_t *ret_pid)
 {
-	const char *path = iot_segment_path(s), *slash = strrchr(path, '/');
 	struct flock l = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-	char mine[CTL_HUMAN_MAX], theirs[CTL_HUMAN_MAX];
-	_cleanup_free_ char *name = NULL;
 	_cleanup_close_ int fd = -EBADF;
 	ssize_t n;
 
-	if (asprintf(&name, "%.*slock", slash ? (int)(slash + 1 - path) : 0, path) < 0)
-		return CTL_WRITER_NONE;
 	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0 || fcntl(fd, F_GETLK, &l) < 0 || l.l_type != F_WRLCK)
-		return CTL_WRITER_NONE;
+		return false;
 	if (ret_pid)
 		*ret_pid = l.l_pid;
-	n = read(fd, theirs, sizeof(theirs) - 1);
-	if (n < 32)
+	n = read(fd, ret, CTL_HUMAN_MAX - 1);
+	ret[n >= 32 ? 32 : 0] = '\0';
+	return true;
+}
+
+bool ctl_directory_writer(const char *dir, char ret_capture[CTL_HUMAN_MAX])
+{
+	_cleanup_free_ char *name = NULL;
+
+	return asprintf(&name, "%s/lock", dir) >= 0 && lock_held(name, ret_capture, NULL) &&
+	       ret_capture[0];
+}
+
+enum ctl_writer ctl_segment_writer(const struct iot_segment *s, pid_t *ret_pid)
+{
+	const char *path = iot_segment_path(s), *slash = strrchr(path, '/');
+	char mine[CTL_HUMAN_MAX], theirs[CTL_HUMAN_MAX];
+	_cleanup_free_ char *name = NULL;
+
+	if (asprintf(&name, "%.*slock", slash ? (int)(slash + 1 - path) : 0, path) < 0)
+		return CTL_WRITER_NONE;
+	if (!lock_held(name, theirs, ret_pid))
+		return CTL_WRITER_NONE;
+	if (!theirs[0])
 		return CTL_WRITER_MAYBE;
-	theirs[32] = '\0';
 	return strcmp(theirs, ctl_hex_id(iot_segment_info(s)->capture_id, mine)) == 0
 		       ? CTL_WRITER_THIS
 		       : CTL_WRITER_NONE;

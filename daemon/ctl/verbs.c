@@ -37,6 +37,13 @@ static const struct ctl_verb verbs[] = {
 	 "One line a request, or an observation of a packet; with --json an object a line.\n"
 	 "What is missing is said on stderr.\n",
 	 "iotracectl cat --dev nvme0n1 --op write --min-latency 50ms --since -1h"},
+	{"follow", "[DIRECTORY]", "Print what is recorded as it gets into the files", verb_follow,
+	 CTL_TAKES_FILTERS | CTL_TAKES_STREAM,
+	 "From now on, or from --since on, until the daemon stops or the reader does.\n"
+	 "Lines are those of cat, some block_age (1s) behind, in the order of the blocks.\n"
+	 "Reads the files only: a slow reader slows nobody. What a sealed segment lost is\n"
+	 "said on stderr. DIRECTORY: default $IOTRACED_STATE_DIR or /var/lib/iotraced.\n",
+	 "iotracectl follow --stream packet --probe kfree_skb"},
 	{"report", "[PATH...]", "Counts, rates and latencies per device and operation", verb_report,
 	 CTL_TAKES_FILTERS | CTL_TAKES_REPORT,
 	 "The verdict on completeness comes first. TOTAL = REQUESTS (recorded) + LOST.\n"
@@ -162,6 +169,7 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		{"--resolve", c->resolve, CTL_TAKES_REPORT},
 		{"--logical-bytes", c->logical_bytes, CTL_TAKES_REPORT},
 		{"--per-capture", c->per_capture, CTL_TAKES_DROPS},
+		{"--stream", c->stream, CTL_TAKES_STREAM},
 	};
 	const struct {
 		const char *option;
@@ -230,8 +238,8 @@ void ctl_help(void)
 	       "archive trees; default $IOTRACED_STATE_DIR or /var/lib/iotraced):\n");
 	print_verbs(false);
 	printf("\nOptions (before or after the verb):\n%s\n"
-	       "Filters of cat, report and export; segments, explain and drops take --since and\n"
-	       "--until, the latter two --flow and --probe:\n%s%s%s\n"
+	       "Filters of cat, follow, report and export; segments, explain and drops take\n"
+	       "--since and --until, the latter two --flow and --probe:\n%s%s%s\n"
 	       "Options of single verbs:\n%s\n"
 	       "Formats of export: %s\n"
 	       "Exit codes: 0 ok, 1 error or damaged input, 2 usage, 3 no daemon, 4 denied;\n"
@@ -260,7 +268,7 @@ void ctl_help_verb(const struct ctl_verb *v)
 		       v->takes & CTL_TAKES_FILTERS ? ctl_help_filters : "",
 		       v->takes & (CTL_TAKES_FILTERS | CTL_TAKES_FLOW) ? ctl_help_flow : "");
 	if (v->takes & (CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT | CTL_TAKES_VERBOSE | CTL_TAKES_REPORT |
-			CTL_TAKES_DROPS))
+			CTL_TAKES_DROPS | CTL_TAKES_STREAM))
 		printf("Options of single verbs:\n%s\n", ctl_help_verb_options);
 	printf("Options:\n%s", ctl_help_options);
 }

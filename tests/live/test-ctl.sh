@@ -503,9 +503,9 @@ assert_eq "help: exit code" 0 $?
 assert_grep "help" '^  export ' help.txt
 assert_eq "help: live verbs under their heading" "status inflight rotate flush probes config" \
 	"$(sed -n '/^Verbs for the running daemon/,/^$/p' help.txt | awk '/^  [a-z]/ { print $1 }' | paste -sd ' ')"
-assert_eq "help: the other verbs under theirs" "segments cat report replay explain drops verify recover export" \
+assert_eq "help: the other verbs under theirs" "segments cat follow report replay explain drops verify recover export" \
 	"$(sed -n '/^Verbs for segments/,/^$/p' help.txt | awk '/^  [a-z]/ { print $1 }' | paste -sd ' ')"
-for verb in status inflight rotate flush probes config segments cat report replay explain drops verify recover export; do
+for verb in status inflight rotate flush probes config segments cat follow report replay explain drops verify recover export; do
 	"$ctl" $verb --help >one.txt
 	assert_eq "help of $verb" "0 1" "$? $(grep -c "^Usage: iotracectl \[OPTIONS\] $verb" one.txt)"
 	assert_grep "help of $verb: an example" "^  iotracectl $verb" one.txt

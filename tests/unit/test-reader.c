@@ -93,6 +93,67 @@ static void test_live(void **state)
 	build_dir_close(&d);
 }
 
+/* The next block behind *at, and its number of records; *at moves behind it. */
+static int read_on(const char *path, uint64_t *at, uint32_t *ret_count)
+{
+	struct iot_block_info info;
+	struct iot_error err = {0};
+	struct iot_segment *s;
+	int r;
+
+	assert_int_equal(iot_segment_open(path, &s, &err), 0);
+	iot_segment_seek(s, *at);
+	do
+		r = iot_segment_next_block(s, &info, &err);
+	while (r == 0 && info.kind != IOT_BLOCK_REQUESTS);
+	if (r == 0) {
+		*at = info.offset + info.size;
+		*ret_count = info.count;
+	}
+	iot_segment_close(s);
+	return r;
+}
+
+/* Whoever follows a file that grows opens it again and again, and goes on where it was. */
+static void test_follow(void **state)
+{
+	struct iot_writer *w;
+	struct iot_batch *batch;
+	struct build_dir d;
+	uint64_t at = 0, first;
+	char path[128];
+	struct build b;
+	uint32_t n = 0;
+
+	(void)state;
+	build_dir_open(&d);
+	snprintf(path, sizeof(path), "%s/a.open", d.path);
+	build_init(&b, 1, 3, 8);
+	assert_int_equal(iot_writer_open(d.fd, "a.open", &b.x.info, &w), 0);
+	assert_int_equal(iot_batch_new(8, &batch), 0);
+	assert_int_equal(read_on(path, &at, &n), IOT_READ_END);
+	build_put(&b, w, 0, batch);
+	assert_int_equal(read_on(path, &at, &n), 0);
+	first = at;
+	assert_int_equal(read_on(path, &at, &n), IOT_READ_END);
+	build_put(&b, w, 1, batch);
+	build_put(&b, w, 2, batch);
+	assert_int_equal(read_on(path, &at, &n), 0);
+	assert_true(at > first);
+	/* Sealed meanwhile. */
+	build_seal(&b, w);
+	assert_int_equal(read_on(path, &at, &n), 0);
+	assert_int_equal(n, 8);
+	assert_int_equal(read_on(path, &at, &n), IOT_READ_END);
+	at = first;
+	assert_int_equal(read_on(path, &at, &n), 0);
+	assert_int_equal(read_on(path, &at, &n), 0);
+	assert_int_equal(read_on(path, &at, &n), IOT_READ_END);
+	iot_batch_free(batch);
+	iot_writer_close(w);
+	build_dir_close(&d);
+}
+
 /* Columns that were not asked for are null, the others are what they were. */
 static void test_columns(void **state)
 {
@@ -325,9 +386,13 @@ static void test_foreign_footer(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_sealed),	       cmocka_unit_test(test_live),
-		cmocka_unit_test(test_columns),	       cmocka_unit_test(test_not_segments),
-		cmocka_unit_test(test_resync),	       cmocka_unit_test(test_search_is_bounded),
+		cmocka_unit_test(test_sealed),
+		cmocka_unit_test(test_live),
+		cmocka_unit_test(test_follow),
+		cmocka_unit_test(test_columns),
+		cmocka_unit_test(test_not_segments),
+		cmocka_unit_test(test_resync),
+		cmocka_unit_test(test_search_is_bounded),
 		cmocka_unit_test(test_foreign_footer),
 	};
 
