@@ -507,7 +507,7 @@ int verb_drops(struct ctl *c, int argc, char **argv)
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
 	_cleanup_(drops_done) struct drops d = {.per_capture = c->per_capture};
 	struct iot_error err = {0};
-	struct iot_verdict v;
+	struct iot_verdict v = {0};
 	int r, code;
 
 	code = ctl_scan_open(c, argc, argv, &scan);
