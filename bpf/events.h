@@ -67,7 +67,7 @@ enum ev_probe {
 	EV_PROBE_NAPI_GRO_FRAGS_EXIT = 79,
 	EV_PROBE_QDISC_ENQUEUE = 80,
 	EV_PROBE_QDISC_DEQUEUE = 81,
-	/* Packet stream, functions. */
+	/* Packet stream, functions, as they are entered. */
 	EV_PROBE_IP_RCV = 82,
 	EV_PROBE_IP_LOCAL_DELIVER = 83,
 	EV_PROBE_IP_FORWARD = 84,
@@ -76,13 +76,13 @@ enum ev_probe {
 	EV_PROBE_IP6_INPUT = 87,
 	EV_PROBE_IP6_FORWARD = 88,
 	EV_PROBE_IP6_OUTPUT = 89,
-	EV_PROBE_NF_HOOK_SLOW = 90, /* code: 1 accepted, negative errno dropped, 0 taken over */
+	EV_PROBE_NF_HOOK_SLOW = 90, /* code: enum nf_inet_hooks */
 	EV_PROBE_TCP_V4_RCV = 91,
 	EV_PROBE_TCP_V6_RCV = 92,
 	EV_PROBE_UDP_RCV = 93,
 	EV_PROBE_UDPV6_RCV = 94,
-	EV_PROBE_TCF_CLASSIFY = 95,   /* code: TC_ACT_* */
-	EV_PROBE_DEV_QUEUE_XMIT = 96, /* __dev_queue_xmit; code: what it returned */
+	EV_PROBE_TCF_CLASSIFY = 95,
+	EV_PROBE_DEV_QUEUE_XMIT = 96, /* __dev_queue_xmit */
 	/* Packet stream, births: folded into the identity entry; clones and copies are recorded. */
 	EV_PROBE_ALLOC_SKB = 97,
 	EV_PROBE_SKB_CLONE = 98,
@@ -105,6 +105,8 @@ enum ev_probe {
 	EV_PROBE_SKB_ATTEMPT_DEFER_FREE = 114,
 	EV_PROBE_TCP_TRY_COALESCE = 115, /* parent: into which packet it was merged */
 	EV_PROBE_SKB_MORPH = 116,	 /* parent: whose content it has now */
+	EV_PROBE_UDP_ENQUEUE = 117,	 /* __udp_enqueue_schedule_skb: into the socket's queue */
+	EV_PROBE_SOCK_QUEUE_RCV = 118, /* __sock_queue_rcv_skb: the same of raw and other sockets */
 	EV_PACKET_PROBES_END,
 	/*
 	 * TC and XDP programs that others have loaded: the daemon gives each a number of its own when it

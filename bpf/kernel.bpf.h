@@ -274,6 +274,7 @@ struct sock {
 /* `tail` is an offset from `head` on every 64-bit kernel (NET_SKBUFF_DATA_USES_OFFSET). */
 struct sk_buff {
 	struct net_device *dev;
+	unsigned long _skb_refdst; /* struct dst_entry *, and bit 0: not counted */
 	unsigned int len;
 	unsigned int data_len;
 	int skb_iif;
@@ -293,9 +294,22 @@ struct sk_buff___vlan_present {
 	__u8 vlan_present : 1;
 };
 
+struct dst_entry {
+	struct net_device *dev;
+};
+
+struct nf_hook_state {
+	__u8 hook; /* enum nf_inet_hooks; an unsigned int on 5.10, which relocation adapts the load to */
+	struct net_device *in;
+	struct net_device *out;
+	struct net *net;
+};
+
 #if defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long di;
+	unsigned long si;
+	unsigned long dx;
 };
 #elif defined(__TARGET_ARCH_arm64)
 struct user_pt_regs {

@@ -23,6 +23,8 @@ enum packet_how {
 	PACKET_ALWAYS = 1 << 2,	   /* up to a rate, whether selected or not */
 	PACKET_ON_DEVICE = 1 << 3, /* skb->dev is a device */
 	PACKET_SENDS = 1 << 4,	   /* the first sight may be in the sender's context */
+	PACKET_PLACED =
+		1 << 5, /* the caller knows device and namespace, and has them in the record */
 	/* A packet passes it once per device; one bit for each such hook. */
 	PACKET_ONCE_SHIFT = 8,
 	PACKET_ONCE_RECEIVE = 1 << 8,
@@ -182,6 +184,8 @@ static __always_inline bool packet_observe(struct emit_run *run, struct ev_packe
 		dev = KREAD(direct, skb, dev);
 		p->ifindex = KREAD(direct, dev, ifindex);
 		p->netns = packet_netns(dev, direct);
+	} else if (how & PACKET_PLACED) {
+		/* said already */
 	} else if (live && e->ifindex) {
 		p->ifindex = e->ifindex;
 		p->netns = e->netns;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * packet.bpf.c - the packet stream: one record per observation of a packet at a probe, by tracepoints.
+ * packet.bpf.c - the packet stream: one record per observation of a packet at a probe.
  *
  * bpf/packet-observe.bpf.h makes the observation, bpf/packet-life.bpf.h says which packet it is of and
- * whether that is selected, bpf/packet-read.bpf.h what can be read from it; here are the hooks.
+ * whether that is selected, bpf/packet-read.bpf.h what can be read from it; here are the tracepoints,
+ * in bpf/packet-functions.bpf.h the functions.
  *
  * net_dev_xmit comes after the driver has the packet, often after it has freed it. So the record made at
  * net_dev_start_xmit is kept on a stack of the CPU, and net_dev_xmit repeats it with the driver's answer;
@@ -20,6 +21,7 @@
 #define EMIT_LEDGER_JOIN(old, val) ((old)->flags |= (val)->flags)
 #include "bpf/compat.bpf.h"
 #include "bpf/emit.bpf.h"
+#include "bpf/packet-functions.bpf.h"
 #include "bpf/packet-observe.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

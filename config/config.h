@@ -45,6 +45,13 @@ struct iot_stream_config {
 	enum iot_swap_policy swap;
 };
 
+/* Whether packets are observed in the stack's functions, beside its tracepoints. */
+enum iot_packet_functions {
+	IOT_FUNCTIONS_OFF = 0,
+	IOT_FUNCTIONS_FENTRY = 1, /* where the kernel takes fentry programs */
+	IOT_FUNCTIONS_KPROBE = 2, /* and by kprobes where it does not */
+};
+
 /* What of the packet stream is recorded, beside the sizes that all streams have. */
 struct iot_packet_config {
 	char *filter;	      /* pcap-filter(7); "" = every packet */
@@ -52,6 +59,7 @@ struct iot_packet_config {
 	uint64_t drops_per_s; /* always-on events per CPU and reason */
 	bool gro;
 	bool qdisc;
+	enum iot_packet_functions functions;
 };
 
 struct iot_device_filter {

@@ -19,9 +19,10 @@
 #define HOUR (3600 * SEC)
 #define DAY (24 * HOUR)
 
-/* Places = values of enum iot_sync_policy and iot_swap_policy. */
+/* Places = values of enum iot_sync_policy, iot_swap_policy and iot_packet_functions. */
 static const char *const sync_policies[] = {"seal", "block", "never", NULL};
 static const char *const swap_policies[] = {"keep", "drop", NULL};
+static const char *const packet_functions[] = {"off", "fentry", "kprobe", NULL};
 static const char *const log_levels[] = {"error", "warning", "info", "debug", NULL};
 
 /* clang-format off */
@@ -98,6 +99,9 @@ const struct config_key config_keys[] = {
 	{ .path = "streams.packet.qdisc", .type = CONFIG_BOOL, .flags = CONFIG_RESTART,
 	  .offset = FIELD(packets.qdisc), .max = 1, .def = "false",
 	  .doc = "observe queueing disciplines, too" },
+	{ .path = "streams.packet.functions", .type = CONFIG_ENUM, .flags = CONFIG_RESTART,
+	  .offset = FIELD(packets.functions), .def = "off", .choices = packet_functions,
+	  .doc = "observe functions of the stack, too" },
 	/* The kernel takes power-of-two, page-aligned u32 sizes. */
 	{ .path = "streams.packet.ring_size", .type = CONFIG_SIZE,
 	  .flags = CONFIG_RESTART | CONFIG_POWER_OF_TWO | CONFIG_PAGES,

@@ -95,11 +95,20 @@ static int open_packet(const struct iot_config *c, struct probes **ret, struct i
 		.identities = c->packet.in_flight_entries,
 		.gro = c->packets.gro,
 		.qdisc = c->packets.qdisc,
+		.functions = c->packets.functions,
 	};
 	const struct probes_options po = {
 		.kind = IOT_STREAM_PACKET, .stream = &c->packet, .packet = &options};
 
-	return probes_open(&po, ret, err);
+	const struct probes_packet_kernel *k;
+	int r = probes_open(&po, ret, err);
+
+	if (r < 0)
+		return r;
+	k = probes_packet_kernel(*ret);
+	if (k->functions_detail[0])
+		log_warning("packets: %s; they are recorded without these", k->functions_detail);
+	return 0;
 }
 
 static void close_probes(struct probes *p[2])

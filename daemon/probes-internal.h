@@ -6,7 +6,8 @@
  *	probes-maps.c		rings, cells, epochs, ledger, identities, for any stream
  *	probes-btf.c		decisions: what this kernel has, from its BTF alone
  *	probes-block.c		block: programs, their constants, loading
- *	probes-packet.c		packet: the same
+ *	probes-packet.c		packet: loading
+ *	probes-packet-hooks.c	packet: which hooks there are, and by which programs they are served
  *	probes-packet-btf.c	packet: what this kernel calls things
  *	probes-adopt.c		what of all that can be handed on, and taking over what a predecessor left
  *	probes-devices.c	the device filter, and how many requests the devices can have
@@ -70,6 +71,7 @@ struct probes_row {
 	int program_fd;	       /* negative: not attached; an adopted one is ours to close */
 	int link_fd;
 	bool adopted;
+	const char *kprobe; /* the function, if it is hooked by a kprobe */
 	bool essential; /* the stream cannot do without it */
 };
 
@@ -146,6 +148,8 @@ int probes_block_reuse(struct probes *p, const struct probes_options *opts, bool
 uint64_t probes_block_hash(void);
 int probes_packet_load(struct probes *p, const struct probes_options *opts,
 		       struct iot_error *err) IOT_MUST_CHECK;
+/* After attaching: sums up what became of it. */
+void probes_packet_attached(struct probes *p);
 void probes_packet_close(struct probes *p);
 
 /* Prototype of a tracepoint, NULL if the kernel has none; its first parameter is not the hook's. */

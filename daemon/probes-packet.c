@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * probes-packet.c - which programs serve the packet stream on this kernel, and loading them.
+ * probes-packet.c - loading the programs of the packet stream.
  *
- * A hook has one or more programs, for the argument lists that kernels give it, each as tp_btf (plain
- * loads) and as raw_tp (copies). BTF says whether the hook exists and how many arguments it has; the
- * kernel has the last word: a program that does not load is replaced by its raw_tp twin, and if that
- * does not load either, the hook is a row that says `refused` in the probe table, and everything else
- * goes on without it.
+ * probes-packet-hooks.c plans by BTF which programs serve this kernel; the kernel has the last word: a
+ * program that does not load is replaced by its twin (raw_tp for tp_btf, a kprobe for fentry where that is
+ * wanted), and if that does not load either, the hook is a row that says `refused` in the probe table,
+ * and everything else goes on without it.
  */
 #include <assert.h>
 #include <bpf/btf.h>
 
 #include "daemon/probes-filter.h"
-#include "daemon/probes-internal.h"
+#include "daemon/probes-packet.h"
 #include "packet.skel.h"
 
 #define IDENTITIES_DEFAULT 131072U /* sk_buffs of this many addresses */
@@ -20,174 +19,68 @@
 #define RARE_PER_SECOND_DEFAULT 100U
 #define RARE_PER_SECOND_MAX 1000000U
 
-enum group {
-	GROUP_ALWAYS,
-	GROUP_GRO,
-	GROUP_QDISC,
+static const char *const hooked_by[] = {
+	[PACKET_BY_BTF] = "tp_btf",
+	[PACKET_BY_RAW] = "raw_tp",
+	[PACKET_BY_FENTRY] = "fentry",
+	[PACKET_BY_KPROBE] = "kprobe",
 };
 
-/* Programs of one hook, most arguments first; the names lack _btf or _raw. */
-struct hook {
-	uint16_t probe;
-	uint8_t group;
-	const char *tracepoint;
-	struct {
-		unsigned int n_args; /* at least */
-		const char *program;
-	} shapes[2];
-};
-
-#define ONE(n, name)            \
-	{                       \
-		{n, name},      \
-		{               \
-			0, NULL \
-		}               \
-	}
-
-static const struct hook hooks[] = {
-	{EV_PROBE_NETIF_RECEIVE_SKB, GROUP_ALWAYS, "netif_receive_skb",
-	 ONE(1, "netif_receive_skb")},
-	{EV_PROBE_NETIF_RX, GROUP_ALWAYS, "netif_rx", ONE(1, "netif_rx")},
-	{EV_PROBE_NET_DEV_QUEUE, GROUP_ALWAYS, "net_dev_queue", ONE(1, "net_dev_queue")},
-	{EV_PROBE_NET_DEV_START_XMIT, GROUP_ALWAYS, "net_dev_start_xmit",
-	 ONE(2, "net_dev_start_xmit")},
-	{EV_PROBE_NET_DEV_XMIT, GROUP_ALWAYS, "net_dev_xmit", ONE(4, "net_dev_xmit")},
-	{EV_PROBE_CONSUME_SKB, GROUP_ALWAYS, "consume_skb", ONE(1, "consume_skb")},
-	{EV_PROBE_KFREE_SKB,
-	 GROUP_ALWAYS,
-	 "kfree_skb",
-	 {{3, "kfree_skb_reason"}, {2, "kfree_skb"}}},
-	{EV_PROBE_TCP_RETRANSMIT_SKB, GROUP_ALWAYS, "tcp_retransmit_skb",
-	 ONE(2, "tcp_retransmit_skb")},
-	{EV_PROBE_TCP_SEND_RESET, GROUP_ALWAYS, "tcp_send_reset", ONE(2, "tcp_send_reset")},
-	{EV_PROBE_TCP_BAD_CSUM, GROUP_ALWAYS, "tcp_bad_csum", ONE(1, "tcp_bad_csum")},
-	{EV_PROBE_UDP_FAIL_QUEUE_RCV_SKB,
-	 GROUP_ALWAYS,
-	 "udp_fail_queue_rcv_skb",
-	 {{3, "udp_fail_queue_rcv_skb_skb"}, {2, "udp_fail_queue_rcv_skb"}}},
-	{EV_PROBE_SOCK_RCVQUEUE_FULL, GROUP_ALWAYS, "sock_rcvqueue_full",
-	 ONE(2, "sock_rcvqueue_full")},
-	{EV_PROBE_NAPI_GRO_RECEIVE_ENTRY, GROUP_GRO, "napi_gro_receive_entry",
-	 ONE(1, "napi_gro_receive_entry")},
-	{EV_PROBE_NAPI_GRO_RECEIVE_EXIT, GROUP_GRO, "napi_gro_receive_exit",
-	 ONE(1, "napi_gro_receive_exit")},
-	{EV_PROBE_NAPI_GRO_FRAGS_ENTRY, GROUP_GRO, "napi_gro_frags_entry",
-	 ONE(1, "napi_gro_frags_entry")},
-	{EV_PROBE_NAPI_GRO_FRAGS_EXIT, GROUP_GRO, "napi_gro_frags_exit",
-	 ONE(1, "napi_gro_frags_exit")},
-	{EV_PROBE_QDISC_ENQUEUE, GROUP_QDISC, "qdisc_enqueue", ONE(3, "qdisc_enqueue")},
-	{EV_PROBE_QDISC_DEQUEUE, GROUP_QDISC, "qdisc_dequeue", ONE(4, "qdisc_dequeue")},
-};
-
-#define N_HOOKS IOT_ARRAY_SIZE(hooks)
-_Static_assert(IOT_ARRAY_SIZE(hooks) <= PROBES_MAX_ROWS, "the probe table has no room for a hook");
-
-/* How a hook is served, from best to not at all. */
-enum by {
-	BY_BTF,
-	BY_RAW,
-	BY_NOTHING,
-};
-
-struct plan {
-	const char *program[N_HOOKS]; /* NULL: absent, or not wanted */
-	enum by by[N_HOOKS];
-	bool absent[N_HOOKS];
-	int error[N_HOOKS]; /* of the last load that failed */
-	bool counts;	    /* skipped runs */
-};
-
-static bool is_wanted(const struct hook *h, const struct probes_packet_options *o)
+static uint8_t misses_of(const struct packet_plan *plan, const struct packet_hook *h)
 {
-	return h->group == GROUP_ALWAYS || (h->group == GROUP_GRO && o->gro) ||
-	       (h->group == GROUP_QDISC && o->qdisc);
+	/*
+	 * A kprobe is skipped where another one runs already, too, which is counted since 6.7 only, and
+	 * there is nothing to read it by in the interface that we are built with: it counts as not known.
+	 */
+	if (h->by == PACKET_BY_KPROBE)
+		return IOT_MISS_NOT_MEASURABLE;
+	return (h->by == PACKET_BY_FENTRY ? plan->counts_fentry : plan->counts_tracing)
+		       ? IOT_MISS_COUNTED
+		       : IOT_MISS_UNGUARDED;
 }
 
-static void choose(const struct btf *btf, const struct probes_options *opts,
-		   const struct probes_packet_options *o, struct plan *ret)
+/* Has program loaded for row i, and attached to h. */
+static void serve(struct probes *p, size_t i, const struct packet_hook *h,
+		  struct bpf_program *program)
 {
-	bool fentry;
-
-	memset(ret, 0, sizeof(*ret));
-	probes_counting(btf, &ret->counts, &fentry);
-	for (size_t i = 0; i < N_HOOKS; i++) {
-		const struct btf_type *proto = probes_tracepoint_proto(btf, hooks[i].tracepoint);
-		unsigned int n_args = proto ? btf_vlen(proto) - 1U : 0;
-
-		ret->by[i] = opts->force_fallback ? BY_RAW : BY_BTF;
-		for (size_t k = 0; k < 2 && !ret->program[i]; k++) {
-			if (hooks[i].shapes[k].program && n_args >= hooks[i].shapes[k].n_args)
-				ret->program[i] = hooks[i].shapes[k].program;
-		}
-		ret->absent[i] = !ret->program[i];
-		if (!is_wanted(&hooks[i], o))
-			ret->program[i] = NULL;
-	}
-}
-
-static void program_name(const struct plan *plan, size_t i, char ret[64])
-{
-	snprintf(ret, 64, "%s_%s", plan->program[i], plan->by[i] == BY_BTF ? "btf" : "raw");
+	assert(program && "a hook names a program that does not exist");
+	bpf_program__set_autoload(program, true);
+	if (h->by == PACKET_BY_FENTRY)
+		/* Only notes the name: it fails where memory does, and then loading does. */
+		(void)bpf_program__set_attach_target(program, 0, h->name);
+	p->rows[i].program = program;
+	p->rows[i].kprobe = h->by == PACKET_BY_KPROBE ? h->name : NULL;
 }
 
 /* Fills table and rows, and has the chosen programs loaded. */
-static void set_rows(struct probes *p, const struct plan *plan)
+static void set_rows(struct probes *p, const struct packet_plan *plan)
 {
 	struct bpf_program *program;
 
 	bpf_object__for_each_program(program, p->packet_skel->obj)
 		bpf_program__set_autoload(program, false);
-	p->n_rows = N_HOOKS;
-	for (size_t i = 0; i < N_HOOKS; i++) {
+	p->n_rows = plan->n;
+	for (size_t i = 0; i < plan->n; i++) {
+		const struct packet_hook *h = &plan->hooks[i];
 		struct iot_probe *row = &p->table[i];
 		char name[64];
 
 		memset(row, 0, sizeof(*row));
 		p->rows[i] = (struct probes_row){0};
-		row->id = hooks[i].probe;
-		snprintf(row->name, sizeof(row->name), "%s", hooks[i].tracepoint);
-		if (plan->absent[i]) {
-			row->state = IOT_ATTACH_ABSENT;
-			snprintf(row->detail, sizeof(row->detail), "this kernel has no such hook");
-		} else if (!plan->program[i]) {
-			row->state = IOT_ATTACH_NOT_NEEDED;
-			snprintf(row->detail, sizeof(row->detail), "not asked for");
-		} else if (plan->by[i] == BY_NOTHING) {
-			row->state = IOT_ATTACH_REFUSED;
-			row->error = plan->error[i];
-			snprintf(row->detail, sizeof(row->detail), "does not load: %s",
-				 strerror(-plan->error[i]));
-		} else {
-			program_name(plan, i, name);
-			program = bpf_object__find_program_by_name(p->packet_skel->obj, name);
-			assert(program && "a hook names a program that does not exist");
-			bpf_program__set_autoload(program, true);
-			p->rows[i].program = program;
-			row->state = IOT_ATTACH_ATTACHED;
-			row->miss = plan->counts ? IOT_MISS_COUNTED : IOT_MISS_UNGUARDED;
-			snprintf(row->hook, sizeof(row->hook), "%s",
-				 plan->by[i] == BY_BTF ? "tp_btf" : "raw_tp");
+		row->id = h->probe;
+		snprintf(row->name, sizeof(row->name), "%s", h->name);
+		if (h->by == PACKET_BY_NOTHING) {
+			row->state = h->state;
+			row->error = h->error;
+			snprintf(row->detail, sizeof(row->detail), "%s", h->detail);
+			continue;
 		}
+		packet_hook_program(h, name);
+		serve(p, i, h, bpf_object__find_program_by_name(p->packet_skel->obj, name));
+		row->state = IOT_ATTACH_ATTACHED;
+		row->miss = misses_of(plan, h);
+		snprintf(row->hook, sizeof(row->hook), "%s", hooked_by[h->by]);
 	}
-}
-
-/* Takes what failed to load out of the plan. false: nothing of ours, so trying again is no use. */
-static bool demote(struct plan *plan, int error)
-{
-	char name[64];
-
-	for (size_t i = 0; i < N_HOOKS; i++) {
-		if (!plan->program[i] || plan->by[i] == BY_NOTHING)
-			continue;
-		program_name(plan, i, name);
-		if (strcmp(name, probes_failed_program) != 0)
-			continue;
-		plan->by[i]++;
-		plan->error[i] = error;
-		return true;
-	}
-	return false;
 }
 
 static uint64_t entry_idle_since(const void *value)
@@ -257,7 +150,7 @@ static int open_image(const uint8_t *image, struct packet_bpf **ret, struct iot_
 	return 0;
 }
 
-static int try_load(struct probes *p, const struct plan *plan, const uint8_t *image,
+static int try_load(struct probes *p, const struct packet_plan *plan, const uint8_t *image,
 		    const struct iot_stream_config *stream, const struct probes_packet_options *o,
 		    struct iot_error *err)
 {
@@ -302,7 +195,7 @@ static int try_load(struct probes *p, const struct plan *plan, const uint8_t *im
 }
 
 static int load_planned(struct probes *p, const struct probes_options *opts,
-			const struct probes_packet_options *o, struct plan *plan,
+			const struct probes_packet_options *o, struct packet_plan *plan,
 			struct iot_error *err)
 {
 	_cleanup_free_ uint8_t *image = NULL;
@@ -322,7 +215,7 @@ static int load_planned(struct probes *p, const struct probes_options *opts,
 			return 0;
 		if (own.text[0])
 			return iot_error_set(err, r, "%s", own.text);
-	} while (demote(plan, r));
+	} while (packet_plan_demote(plan, probes_failed_program, r));
 	return probes_load_error(r, err);
 }
 
@@ -342,7 +235,7 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	const struct probes_packet_options *o = opts->packet ? opts->packet : &defaults;
 	struct probes_packet_kernel *k = &p->packet_kernel;
 	const struct btf_type *proto;
-	struct plan plan;
+	struct packet_plan plan;
 	struct btf *btf;
 	int r;
 
@@ -356,7 +249,7 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	p->identity_bytes = sizeof(struct ev_packet_entry);
 	p->idle_since = entry_idle_since;
 	p->active.sample = o->sample;
-	choose(btf, opts, o, &plan);
+	packet_plan_make(btf, opts, o, &plan);
 	proto = probes_tracepoint_proto(btf, "kfree_skb");
 	k->has_reasons = proto && btf_vlen(proto) >= 4;
 	snprintf(k->identity_detail, sizeof(k->identity_detail),
@@ -370,6 +263,33 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 		return iot_error_set(err, -EOPNOTSUPP, "the kernel takes none of the programs: %s",
 				     probes_first_complaint);
 	return r;
+}
+
+static bool is_function(const struct iot_probe *row)
+{
+	return row->id >= EV_PROBE_IP_RCV && row->id < EV_PACKET_PROBES_END;
+}
+
+void probes_packet_attached(struct probes *p)
+{
+	struct probes_packet_kernel *k = &p->packet_kernel;
+	const struct iot_probe *first = NULL;
+	unsigned int n = 0, n_refused = 0;
+
+	for (size_t i = 0; i < p->n_rows; i++) {
+		const struct iot_probe *row = &p->table[i];
+
+		if (!is_function(row))
+			continue;
+		n += row->state == IOT_ATTACH_ATTACHED || row->state == IOT_ATTACH_REFUSED;
+		n_refused += row->state == IOT_ATTACH_REFUSED;
+		if (row->state == IOT_ATTACH_REFUSED && !first)
+			first = row;
+	}
+	if (first)
+		snprintf(k->functions_detail, sizeof(k->functions_detail),
+			 "the kernel lets %u of %u functions not be hooked (%s: %s)", n_refused, n,
+			 first->name, first->detail);
 }
 
 void probes_packet_close(struct probes *p)

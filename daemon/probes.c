@@ -106,6 +106,13 @@ int probes_load_error(int code, struct iot_error *err)
 		probes_first_complaint[0] ? probes_first_complaint : "libbpf gives no reason");
 }
 
+static struct bpf_link *attach_row(const struct probes_row *row)
+{
+	if (row->kprobe)
+		return bpf_program__attach_kprobe(row->program, false, row->kprobe);
+	return bpf_program__attach(row->program);
+}
+
 static int attach(struct probes *p, struct iot_error *err)
 {
 	for (size_t i = 0; i < p->n_rows; i++) {
@@ -113,7 +120,7 @@ static int attach(struct probes *p, struct iot_error *err)
 
 		if (!p->rows[i].program)
 			continue;
-		p->rows[i].link = bpf_program__attach(p->rows[i].program);
+		p->rows[i].link = attach_row(&p->rows[i]);
 		if (p->rows[i].link) {
 			p->rows[i].link_fd = bpf_link__fd(p->rows[i].link);
 			p->rows[i].program_fd = bpf_program__fd(p->rows[i].program);
@@ -178,6 +185,8 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 	}
 	if (r >= 0)
 		r = attach(p, err);
+	if (r >= 0 && p->kind == IOT_STREAM_PACKET)
+		probes_packet_attached(p);
 	libbpf_set_print(print_before);
 	if (r < 0) {
 		probes_close(p);

@@ -38,8 +38,9 @@ struct probes_packet_kernel {
 	 * TCP id says so.
 	 */
 	bool exact_identity;
-	char identity_detail[96];      /* why not exact, or "" */
-	bool has_reasons;	       /* kfree_skb carries a reason (5.17) */
+	char identity_detail[96];   /* why not exact, or "" */
+	char functions_detail[240]; /* which functions are not observed although asked for, or "" */
+	bool has_reasons;	    /* kfree_skb carries a reason (5.17) */
 	struct probes_reason *reasons; /* ascending by value */
 	size_t n_reasons;
 };
@@ -53,6 +54,8 @@ struct probes_packet_options {
 	uint64_t identities;	 /* sk_buff addresses known at once; 0 = 131072 */
 	bool gro;		 /* also napi_gro_{receive,frags} entry and exit */
 	bool qdisc;		 /* also qdisc enqueue and dequeue */
+	enum iot_packet_functions functions;
+	bool force_kprobe; /* tests: kprobes even where fentry works */
 };
 
 /* The mmap'ed ring of one CPU group. Positions are monotonic byte counts, as in the kernel ABI. */

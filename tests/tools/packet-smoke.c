@@ -285,7 +285,7 @@ static int usage(void)
 	fputs("usage: packet-smoke [--seconds N] [--fallback] [--ring-size BYTES] [--ring-cpus N] "
 	      "[--ledger N]\n"
 	      "                    [--identities N] [--sample N] [--filter EXPRESSION] [--rare N] "
-	      "[--gro] [--qdisc]\n"
+	      "[--gro] [--qdisc] [--functions] [--kprobe]\n"
 	      "                    [--flip-ms N] [--records] [--stall] [--run-stats] [--count] "
 	      "[--verbose] "
 	      "[-- COMMAND...]\n",
@@ -307,6 +307,8 @@ int main(int argc, char **argv)
 		RARE,
 		GRO,
 		QDISC,
+		FUNCTIONS,
+		KPROBE,
 		FLIP,
 		RECORDS,
 		STALL,
@@ -326,6 +328,8 @@ int main(int argc, char **argv)
 		{"rare", required_argument, NULL, RARE},
 		{"gro", no_argument, NULL, GRO},
 		{"qdisc", no_argument, NULL, QDISC},
+		{"functions", no_argument, NULL, FUNCTIONS},
+		{"kprobe", no_argument, NULL, KPROBE},
 		{"flip-ms", required_argument, NULL, FLIP},
 		{"records", no_argument, NULL, RECORDS},
 		{"stall", no_argument, NULL, STALL},
@@ -386,6 +390,13 @@ int main(int argc, char **argv)
 			break;
 		case QDISC:
 			packet.qdisc = true;
+			break;
+		case FUNCTIONS:
+			packet.functions = IOT_FUNCTIONS_FENTRY;
+			break;
+		case KPROBE:
+			packet.functions = IOT_FUNCTIONS_KPROBE;
+			packet.force_kprobe = true;
 			break;
 		case FLIP:
 			flip_ms = n;
