@@ -27,8 +27,18 @@
 #include "bpf/emit.bpf.h"
 #include "bpf/packet-read.bpf.h"
 
-/* Births and ends are all observed. Without it ids of TCP packets are always taken for merged. */
-const volatile bool packet_exact = false;
+/*
+ * Births and ends are all observed. Without it ids of TCP packets are always taken for merged. Set before the
+ * gate opens, when the programs are attached and have been tried.
+ */
+bool packet_exact = false;
+/* What cannot be if they are (bpf/packet-births.bpf.h): counted, each being the proof of a missed run. */
+__u64 packet_unseen_births;
+__u64 packet_unseen_ends;
+
+/* generation of what has been born and not been seen as a packet: in use, and not worth a number yet */
+#define PACKET_UNNAMED (~0ULL)
+
 /* There is an expression. */
 const volatile bool packet_has_filter = false;
 const volatile __u64 packet_bucket_rate =
@@ -42,6 +52,14 @@ struct {
 	__type(key, __u64);
 	__type(value, struct ev_packet_entry);
 } identities SEC(".maps");
+
+/* What is put into the map; the stack has no room for it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct ev_packet_entry);
+} blanks SEC(".maps");
 
 #define PACKET_BUCKETS 512 /* power of two; reasons of the core and of subsystems share some */
 
@@ -143,53 +161,70 @@ static __always_inline struct ev_packet_entry *packet_entry(struct emit_run *run
 	return *ret_reaped ? NULL : e;
 }
 
+/* An entry of its own for an address that has none; NULL if there is no room. Nothing stands for nobody. */
+static __always_inline struct ev_packet_entry *packet_entry_new(__u64 key)
+{
+	struct ev_packet_entry *blank;
+	struct ev_control *shared;
+	__u32 zero = 0;
+
+	blank = bpf_map_lookup_elem(&blanks, &zero);
+	if (!blank || bpf_map_update_elem(&identities, &key, blank, BPF_NOEXIST))
+		return NULL;
+	shared = bpf_map_lookup_elem(&control, &zero);
+	if (shared)
+		__sync_fetch_and_add(&shared->identities, 1);
+	return bpf_map_lookup_elem(&identities, &key);
+}
+
 /*
- * Starts a life that is first seen here. e: the idle entry of the address, or NULL. The generation goes into
- * p; 0 if none could be given or kept.
+ * The first sight of a packet that is selected, in its entry; keep: what is said of it for good. p: a
+ * generation, 0 if there is none to be had.
  */
+static __always_inline void packet_name(struct emit_run *run, struct ev_packet_entry *e,
+					struct ev_packet *p, const __u8 once, __u16 keep)
+{
+	p->hop = 1;
+	p->hdr.id = emit_new_id(run);
+	if (!p->hdr.id) {
+		emit_identity_full(run);
+		return;
+	}
+	e->parent = p->parent;
+	e->first_epoch = run->active->epoch;
+	e->hop = 1;
+	e->ifindex = p->ifindex;
+	e->netns = p->netns;
+	e->first_ifindex = p->ifindex;
+	e->first_netns = p->netns;
+	e->first_seen = once;
+	e->seen = once;
+	e->flow = packet_addresses(p);
+	e->flags = keep;
+	e->state = EV_PACKET_SELECTED;
+	e->ip_proto = p->ip_proto;
+	e->touched = 0;
+	e->end_ns = 0;
+	e->generation = p->hdr.id;
+	p->flags |= keep;
+}
+
+/* Starts a life whose birth was not observed. e: the idle entry of the address, or NULL. */
 static __always_inline void packet_begin(struct emit_run *run, struct ev_packet_entry *e, __u64 key,
 					 struct ev_packet *p, const __u8 once)
 {
-	struct ev_control *shared;
-	__u32 zero = 0;
-	__u16 keep = 0;
+	/* Where births are observed, one that was not is no beginning to rely on. */
+	__u16 keep = e && !e->touched && !packet_exact ? EV_PACKET_FROM_START : 0;
 
-	p->hop = 1;
-	p->hdr.id = emit_new_id(run);
-	if (p->hdr.id) {
-		/* Only what the entry keeps is said of the packet for good. */
-		keep = e && !e->touched ? EV_PACKET_FROM_START : 0;
-		if (!packet_exact && p->ip_proto == PACKET_TCP)
-			keep |= EV_PACKET_MERGED;
-		struct ev_packet_entry fresh = {
-			.generation = p->hdr.id,
-			.first_epoch = run->active->epoch,
-			.hop = 1,
-			.ifindex = p->ifindex,
-			.netns = p->netns,
-			.first_ifindex = p->ifindex,
-			.first_netns = p->netns,
-			.first_seen = once,
-			.seen = once,
-			.flow = packet_addresses(p),
-			.flags = keep,
-			.state = EV_PACKET_SELECTED,
-			.ip_proto = p->ip_proto,
-		};
-
-		if (e) {
-			*e = fresh;
-		} else if (bpf_map_update_elem(&identities, &key, &fresh, BPF_NOEXIST)) {
-			p->hdr.id = 0;
-			p->hop = 0;
-		} else {
-			shared = bpf_map_lookup_elem(&control, &zero);
-			if (shared)
-				__sync_fetch_and_add(&shared->identities, 1);
-		}
-	}
-	p->flags |= keep;
-	if (!p->hdr.id)
+	if (e && packet_exact)
+		__sync_fetch_and_add(&packet_unseen_births, 1);
+	if (!packet_exact && p->ip_proto == PACKET_TCP)
+		keep |= EV_PACKET_MERGED;
+	if (!e)
+		e = packet_entry_new(key);
+	if (e)
+		packet_name(run, e, p, once, keep);
+	else
 		emit_identity_full(run);
 }
 
@@ -244,4 +279,19 @@ static __always_inline void packet_end(struct ev_packet_entry *e, __u64 now)
 	e->end_ns = now;
 	barrier();
 	*(volatile __u64 *)&e->generation = 0;
+}
+
+/* A life from its birth on: nobody has seen it as a packet yet. */
+static __always_inline void packet_reborn(struct ev_packet_entry *e)
+{
+	e->parent = 0;
+	e->first_epoch = 0;
+	e->touched = 0;
+	e->hop = 0;
+	e->flags = EV_PACKET_FROM_START | EV_PACKET_BORN;
+	e->state = EV_PACKET_UNDECIDED;
+	e->ifindex = 0;
+	e->netns = 0;
+	barrier();
+	*(volatile __u64 *)&e->generation = PACKET_UNNAMED;
 }

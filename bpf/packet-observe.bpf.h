@@ -100,29 +100,31 @@ static __always_inline void packet_emit_task(struct emit_run *run, struct ev_pac
 }
 
 /* An observation that belongs to no entry: an id of its own, used once. */
-static __always_inline void packet_emit_once(struct emit_run *run, struct ev_packet *p)
+static __always_inline void packet_once(struct emit_run *run, struct ev_packet *p)
 {
 	p->hdr.id = emit_new_id(run);
 	p->hop = 1;
 	if (!p->hdr.id)
 		emit_identity_full(run);
-	packet_emit(run, p);
 }
 
-/* The packet is not selected: the end of the run, with a record only where the hook is always on. */
-static __always_inline void packet_unselected(struct emit_run *run, struct ev_packet *p,
+/* The packet is not selected. true: it is to be emitted all the same; false: this was the end of the run. */
+static __always_inline bool packet_unselected(struct emit_run *run, struct ev_packet *p,
 					      const __u32 how, bool worth)
 {
 	__u32 which = run->probe << 7 ^ (__u32)p->code;
 
 	if (!(how & PACKET_ALWAYS) || !worth) {
 		emit_not_selected(run);
-	} else if (!packet_bucket_takes(which, p->ts_ns)) {
-		emit_suppressed(run);
-	} else {
-		p->flags |= EV_PACKET_NOT_SELECTED;
-		packet_emit_once(run, p);
+		return false;
 	}
+	if (!packet_bucket_takes(which, p->ts_ns)) {
+		emit_suppressed(run);
+		return false;
+	}
+	p->flags |= EV_PACKET_NOT_SELECTED;
+	packet_once(run, p);
+	return true;
 }
 
 /*
@@ -145,25 +147,47 @@ static __always_inline void packet_old_device(struct ev_packet *p, struct sk_buf
 	p->netns = packet_netns(dev, false);
 }
 
+/* What packet_look() has found out. */
+struct packet_view {
+	struct ev_packet_entry *e;
+	bool live;  /* e stands for this packet */
+	bool first; /* its first sight */
+	bool selected;
+};
+
 /*
- * One packet at one probe. worth: whether the event is one of those that are always on. Without a live entry
- * an end is the packet's first sight too, and needs no entry. false: the packet is not selected.
+ * One packet at one probe, up to its record. worth: whether the event is one of those that are always on.
+ * Without a live entry an end is the packet's first sight too, and needs no entry. true: p is to be
+ * emitted, then packet_leave(); false: this was the end of the run.
  */
-static __always_inline bool packet_observe(struct emit_run *run, struct ev_packet *p,
-					   struct sk_buff *skb, const __u32 how, bool worth,
-					   const bool direct)
+static __always_inline bool packet_look(struct emit_run *run, struct ev_packet *p,
+					struct sk_buff *skb, const __u32 how, bool worth,
+					const bool direct, struct packet_view *v)
 {
 	__u64 key = (__u64)skb;
 	struct packet_filter filter;
 	struct ev_packet_entry *e;
 	struct net_device *dev;
-	bool live, reaped;
+	bool live, reaped, born, off;
 	__u8 bytes[40];
 
 	e = packet_entry(run, key, &live, &reaped);
 	p->ts_ns = bpf_ktime_get_ns();
-	if ((how & PACKET_ENDS) && !live && !(how & PACKET_ALWAYS)) {
-		if (e)
+	v->e = e;
+	v->live = live;
+	v->selected = false;
+	off = live && e->state == EV_PACKET_DESELECTED;
+	born = live && e->state == EV_PACKET_UNDECIDED;
+	if (off && !((how & PACKET_ALWAYS) && worth)) {
+		if (how & PACKET_ENDS)
+			packet_end(e, p->ts_ns);
+		emit_not_selected(run);
+		return false;
+	}
+	if ((how & PACKET_ENDS) && (!live || born) && !(how & PACKET_ALWAYS)) {
+		if (born)
+			packet_end(e, p->ts_ns);
+		else if (e)
 			e->touched = 0;
 		emit_folded(run);
 		return false;
@@ -171,9 +195,9 @@ static __always_inline bool packet_observe(struct emit_run *run, struct ev_packe
 	packet_fields(p, skb, direct);
 	/*
 	 * No packet, but a message of AF_UNIX or netlink, say. Where its address stands for one, that one's
-	 * end has not been seen, and this is the end of its successor.
+	 * end has not been seen, and this is the end of its successor; unless ends are all seen.
 	 */
-	if ((how & PACKET_ENDS) && !p->protocol) {
+	if ((how & PACKET_ENDS) && !p->protocol && (!packet_exact || !live || born)) {
 		if (live)
 			packet_end(e, p->ts_ns);
 		emit_folded(run);
@@ -195,32 +219,64 @@ static __always_inline bool packet_observe(struct emit_run *run, struct ev_packe
 	if (how & PACKET_ENDS)
 		p->flags |= EV_PACKET_END;
 
-	if (live) {
+	if (live && !born && !off) {
 		packet_continue(e, p, how >> PACKET_ONCE_SHIFT);
-	} else if (packet_selected(run, p, &filter)) {
-		if (how & PACKET_ENDS) {
-			if (e && !e->touched)
+	} else if (!off && packet_selected(run, p, &filter)) {
+		if (born) {
+			p->parent = e->parent;
+			packet_name(run, e, p, how >> PACKET_ONCE_SHIFT, e->flags);
+		} else if (how & PACKET_ENDS) {
+			if (e && packet_exact)
+				__sync_fetch_and_add(&packet_unseen_births, 1);
+			else if (e && !e->touched)
 				p->flags |= EV_PACKET_FROM_START;
 			if (e)
 				e->touched = 0;
-			packet_emit_once(run, p);
-			return true;
-		}
-		if (reaped)
+			packet_once(run, p);
+		} else if (reaped) {
 			emit_identity_full(run);
-		else
+		} else {
 			packet_begin(run, e, key, p, how >> PACKET_ONCE_SHIFT);
+		}
 	} else {
-		if (e)
+		if (born)
+			e->state = EV_PACKET_DESELECTED;
+		else if (e && !live)
 			e->touched = !(how & PACKET_ENDS);
-		packet_unselected(run, p, how, worth);
-		return false;
+		if (!packet_unselected(run, p, how, worth)) {
+			if ((how & PACKET_ENDS) && live)
+				packet_end(e, p->ts_ns);
+			return false;
+		}
+		v->first = !live || born;
+		return true;
 	}
-	if ((how & PACKET_SENDS) && !live)
+	v->selected = true;
+	v->first = !live || born;
+	return true;
+}
+
+/* The record is made: a packet that has ended goes. */
+static __always_inline void packet_leave(const struct ev_packet *p, const __u32 how,
+					 const struct packet_view *v)
+{
+	if ((how & PACKET_ENDS) && v->live)
+		packet_end(v->e, p->ts_ns);
+}
+
+/* The whole of a run. false: the packet is not selected. */
+static __always_inline bool packet_observe(struct emit_run *run, struct ev_packet *p,
+					   struct sk_buff *skb, const __u32 how, bool worth,
+					   const bool direct)
+{
+	struct packet_view v;
+
+	if (!packet_look(run, p, skb, how, worth, direct, &v))
+		return false;
+	if ((how & PACKET_SENDS) && v.first)
 		packet_emit_task(run, p);
 	else
 		packet_emit(run, p);
-	if ((how & PACKET_ENDS) && live)
-		packet_end(e, p->ts_ns);
-	return true;
+	packet_leave(p, how, &v);
+	return v.selected;
 }

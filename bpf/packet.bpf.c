@@ -4,7 +4,7 @@
  *
  * bpf/packet-observe.bpf.h makes the observation, bpf/packet-life.bpf.h says which packet it is of and
  * whether that is selected, bpf/packet-read.bpf.h what can be read from it; here are the tracepoints,
- * in bpf/packet-functions.bpf.h the functions.
+ * in bpf/packet-functions.bpf.h the functions, in bpf/packet-births.bpf.h where packets come from and go.
  *
  * net_dev_xmit comes after the driver has the packet, often after it has freed it. So the record made at
  * net_dev_start_xmit is kept on a stack of the CPU, and net_dev_xmit repeats it with the driver's answer;
@@ -21,6 +21,7 @@
 #define EMIT_LEDGER_JOIN(old, val) ((old)->flags |= (val)->flags)
 #include "bpf/compat.bpf.h"
 #include "bpf/emit.bpf.h"
+#include "bpf/packet-births.bpf.h"
 #include "bpf/packet-functions.bpf.h"
 #include "bpf/packet-observe.bpf.h"
 
@@ -204,6 +205,9 @@ static __always_inline void packet_again(struct emit_run *run, struct packet_kep
 		if (ends) {
 			p.flags |= EV_PACKET_END | EV_PACKET_MERGED_INTO;
 			packet_end(e, p.ts_ns);
+			/* A driver's next fragments come in the same sk_buff (napi_reuse_skb). */
+			if (packet_exact && probe == EV_PROBE_NAPI_GRO_FRAGS_EXIT)
+				packet_reborn(e);
 		}
 	} else if (p.hdr.id) {
 		p.hop = 0;
@@ -348,21 +352,23 @@ static __always_inline int packet_sock_event(struct sock *sk, struct sk_buff *sk
 {
 	struct ev_packet p = {.code = code};
 	struct packet_filter none = {};
+	struct packet_view v;
 	struct emit_run run;
 
+	if ((!skb && !sk) || !emit_enter(&run, probe))
+		return 0;
 	if (skb) {
-		if (emit_enter(&run, probe))
-			packet_observe(&run, &p, skb, PACKET_ALWAYS, true, direct);
-		return 0;
+		if (!packet_look(&run, &p, skb, PACKET_ALWAYS, true, direct, &v))
+			return 0;
+	} else {
+		p.ts_ns = bpf_ktime_get_ns();
+		packet_from_sock(&p, sk);
+		if (packet_selected(&run, &p, &none))
+			packet_once(&run, &p);
+		else if (!packet_unselected(&run, &p, PACKET_ALWAYS, true))
+			return 0;
 	}
-	if (!sk || !emit_enter(&run, probe))
-		return 0;
-	p.ts_ns = bpf_ktime_get_ns();
-	packet_from_sock(&p, sk);
-	if (packet_selected(&run, &p, &none))
-		packet_emit_once(&run, &p);
-	else
-		packet_unselected(&run, &p, PACKET_ALWAYS, true);
+	packet_emit(&run, &p);
 	return 0;
 }
 

@@ -8,6 +8,7 @@
  *	probes-block.c		block: programs, their constants, loading
  *	probes-packet.c		packet: loading
  *	probes-packet-hooks.c	packet: which hooks there are, and by which programs they are served
+ *	probes-packet-identity.c	packet: whether ids are exact
  *	probes-packet-btf.c	packet: what this kernel calls things
  *	probes-adopt.c		what of all that can be handed on, and taking over what a predecessor left
  *	probes-devices.c	the device filter, and how many requests the devices can have
@@ -71,8 +72,12 @@ struct probes_row {
 	int program_fd;	       /* negative: not attached; an adopted one is ours to close */
 	int link_fd;
 	bool adopted;
-	const char *kprobe; /* the function, if it is hooked by a kprobe */
-	bool essential; /* the stream cannot do without it */
+	const char *kprobe;	  /* the function, if it is hooked by a kprobe */
+	struct bpf_program *copy; /* a second one that does the same: see bpf/packet-births.bpf.h */
+	struct bpf_link *copy_link;
+	uint64_t missed; /* with a copy: so many at the last look */
+	uint8_t role;	 /* packet: enum packet_role */
+	bool essential;	 /* the stream cannot do without it */
 };
 
 /* The maps of emit.bpf.h, and what every stream has beside them, wherever the skeleton keeps them. */
@@ -128,6 +133,7 @@ struct probes *probes_alloc(const struct probes_options *opts);
 /* The first thing that libbpf complained of since it was reset, and the program that did not load. */
 extern char probes_first_complaint[256];
 extern char probes_failed_program[64];
+void probes_detach_row(struct probes *p, size_t i);
 int probes_load_error(int code, struct iot_error *err);
 
 /* For a successor: what the programs see, and since when each has been attached. */
@@ -148,8 +154,10 @@ int probes_block_reuse(struct probes *p, const struct probes_options *opts, bool
 uint64_t probes_block_hash(void);
 int probes_packet_load(struct probes *p, const struct probes_options *opts,
 		       struct iot_error *err) IOT_MUST_CHECK;
-/* After attaching: sums up what became of it. */
-void probes_packet_attached(struct probes *p);
+/* After attaching: tries whether ids are exact on this kernel, and sums up what became of it all. */
+int probes_packet_attached(struct probes *p, struct iot_error *err) IOT_MUST_CHECK;
+/* Events of row i that no run observed; sum: runs of its programs that the kernel skipped. */
+uint64_t probes_packet_missed(struct probes *p, size_t i, uint64_t sum);
 void probes_packet_close(struct probes *p);
 
 /* Prototype of a tracepoint, NULL if the kernel has none; its first parameter is not the hook's. */

@@ -99,7 +99,58 @@ static const struct function functions[] = {
 	{EV_PROBE_SOCK_QUEUE_RCV, 2, {"__sock_queue_rcv_skb"}},
 };
 
-_Static_assert(IOT_ARRAY_SIZE(tracepoints) + IOT_ARRAY_SIZE(functions) <= PACKET_MAX_HOOKS,
+/*
+ * Where packets come from and go: bpf/packet-births.bpf.h. Each that there is has to be hooked. Measured on 5.10,
+ * 6.1, 6.12 and 7.2 with the slab's own events as the truth; later kernels have inlined allocations of
+ * their own, so that each function that makes an sk_buff is hooked, nested ones as well.
+ */
+struct lifetime {
+	uint16_t probe;
+	uint8_t role;
+	uint8_t n_args;
+	const char *names[2];
+	uint16_t unless; /* not needed where that one is served */
+};
+
+static const struct lifetime lifetimes[] = {
+	{EV_PROBE_ALLOC_SKB, PACKET_ROLE_BIRTH, 4, {"__alloc_skb"}, 0},
+	{EV_PROBE_SKB_CLONE, PACKET_ROLE_BIRTH, 2, {"skb_clone"}, 0},
+	{EV_PROBE_SKB_COPY, PACKET_ROLE_BIRTH, 2, {"skb_copy"}, 0},
+	{EV_PROBE_PSKB_COPY_FCLONE, PACKET_ROLE_BIRTH, 4, {"__pskb_copy_fclone"}, 0},
+	{EV_PROBE_BUILD_SKB_RAW, PACKET_ROLE_BIRTH, 2, {"__build_skb"}, 0},
+	{EV_PROBE_BUILD_SKB_AROUND, PACKET_ROLE_BIRTH, 3, {"build_skb_around"}, 0},
+	{EV_PROBE_SLAB_BUILD_SKB, PACKET_ROLE_BIRTH, 1, {"slab_build_skb"}, 0},
+	{EV_PROBE_NAPI_BUILD_SKB_RAW, PACKET_ROLE_BIRTH, 2, {"__napi_build_skb"}, 0},
+	{EV_PROBE_BUILD_SKB, PACKET_ROLE_BIRTH, 2, {"build_skb"}, 0},
+	{EV_PROBE_NAPI_BUILD_SKB, PACKET_ROLE_BIRTH, 2, {"napi_build_skb"}, 0},
+	{EV_PROBE_NETDEV_ALLOC_SKB, PACKET_ROLE_BIRTH, 3, {"__netdev_alloc_skb"}, 0},
+	{EV_PROBE_NAPI_ALLOC_SKB, PACKET_ROLE_BIRTH, 2, {"napi_alloc_skb"}, 0},
+	{EV_PROBE_KFREE_SKBMEM, PACKET_ROLE_END, 1, {"kfree_skbmem"}, 0},
+	{EV_PROBE_KFREE_SKB_PARTIAL, PACKET_ROLE_END, 2, {"kfree_skb_partial"}, 0},
+	{EV_PROBE_NAPI_SKB_CACHE_PUT, PACKET_ROLE_END, 1, {"napi_skb_cache_put"}, 0},
+	{EV_PROBE_NAPI_SKB_FREE_STOLEN_HEAD,
+	 PACKET_ROLE_END,
+	 1,
+	 {"napi_skb_free_stolen_head"},
+	 EV_PROBE_NAPI_SKB_CACHE_PUT},
+	{EV_PROBE_KFREE_SKB_DEFER,
+	 PACKET_ROLE_END,
+	 1,
+	 {"__kfree_skb_defer", "__napi_kfree_skb"},
+	 EV_PROBE_NAPI_SKB_CACHE_PUT},
+	{EV_PROBE_SKB_ATTEMPT_DEFER_FREE, PACKET_ROLE_END, 1, {"skb_attempt_defer_free"}, 0},
+};
+
+/* What no kernel is without: that one is not there means that it is called something else. */
+static const uint16_t indispensable[] = {
+	EV_PROBE_CONSUME_SKB,  EV_PROBE_KFREE_SKB,	   EV_PROBE_ALLOC_SKB,
+	EV_PROBE_SKB_CLONE,    EV_PROBE_BUILD_SKB_RAW,	   EV_PROBE_BUILD_SKB_AROUND,
+	EV_PROBE_KFREE_SKBMEM, EV_PROBE_KFREE_SKB_PARTIAL,
+};
+
+_Static_assert(IOT_ARRAY_SIZE(tracepoints) + IOT_ARRAY_SIZE(functions) +
+			       IOT_ARRAY_SIZE(lifetimes) <=
+		       PACKET_MAX_HOOKS,
 	       "the probe table has no room for a hook");
 
 static struct packet_hook *add(struct packet_plan *plan, uint16_t probe, const char *name)
@@ -228,6 +279,76 @@ static void plan_function(const struct btf *btf, const struct function *f,
 		refuse(h, "fentry", plan->fentry_error);
 }
 
+/* ---- births and ends -------------------------------------------------------------------------- */
+
+static bool is_served(const struct packet_plan *plan, uint16_t probe)
+{
+	for (size_t i = 0; i < plan->n; i++) {
+		if (plan->hooks[i].probe == probe)
+			return plan->hooks[i].by != PACKET_BY_NOTHING;
+	}
+	return false;
+}
+
+static void plan_lifetime(const struct btf *btf, const struct lifetime *l,
+			  const struct probes_packet_options *o, struct packet_plan *plan)
+{
+	struct packet_hook *h = add(plan, l->probe, l->names[0]);
+	const struct btf_type *proto = NULL;
+	int id;
+
+	h->role = l->role;
+	h->program = l->names[0];
+	/* Where the kernel lets a program interrupt itself, one is enough. */
+	h->twice = plan->counts_fentry;
+	for (size_t k = 0; k < IOT_ARRAY_SIZE(l->names) && l->names[k] && !proto; k++) {
+		proto = function_proto(btf, l->names[k], &id);
+		if (proto)
+			h->name = l->names[k];
+	}
+	h->by = l->role == PACKET_ROLE_BIRTH ? PACKET_BY_FEXIT : PACKET_BY_FENTRY;
+	if (o->functions == IOT_FUNCTIONS_OFF)
+		without(h, IOT_ATTACH_NOT_NEEDED, "not asked for");
+	else if (!proto)
+		without(h, IOT_ATTACH_ABSENT,
+			"this kernel has no such function of its own: absent or inlined");
+	else if (is_served(plan, l->unless))
+		without(h, IOT_ATTACH_NOT_NEEDED, "another hook sees what it does");
+	else if (plan->fentry_error || o->force_kprobe)
+		refuse(h, "fentry", plan->fentry_error ? plan->fentry_error : -EOPNOTSUPP);
+	else if (btf_vlen(proto) < l->n_args ||
+		 (l->role == PACKET_ROLE_BIRTH && btf_vlen(proto) != l->n_args))
+		refuse(h, "other arguments than known", -EINVAL);
+}
+
+static const struct iot_probe *find_row(const struct iot_probe *rows, size_t n, uint16_t probe)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (rows[i].id == probe)
+			return &rows[i];
+	}
+	return NULL;
+}
+
+const struct iot_probe *packet_identity_gap(const struct iot_probe *rows, size_t n)
+{
+	static const struct iot_probe none = {.name = "a hook", .detail = "not known"};
+
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(indispensable); i++) {
+		const struct iot_probe *row = find_row(rows, n, indispensable[i]);
+
+		if (!row || row->state != IOT_ATTACH_ATTACHED)
+			return row ? row : &none;
+	}
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(lifetimes); i++) {
+		const struct iot_probe *row = find_row(rows, n, lifetimes[i].probe);
+
+		if (!row || row->state == IOT_ATTACH_REFUSED)
+			return row ? row : &none;
+	}
+	return NULL;
+}
+
 /* ---- the plan --------------------------------------------------------------------------------- */
 
 void packet_plan_make(const struct btf *btf, const struct probes_options *opts,
@@ -241,30 +362,41 @@ void packet_plan_make(const struct btf *btf, const struct probes_options *opts,
 		plan_tracepoint(btf, &tracepoints[i], o, opts->force_fallback, ret);
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(functions); i++)
 		plan_function(btf, &functions[i], o, ret);
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(lifetimes); i++)
+		plan_lifetime(btf, &lifetimes[i], o, ret);
 }
 
-void packet_hook_program(const struct packet_hook *h, char ret[64])
+void packet_hook_program(const struct packet_hook *h, bool second, char ret[64])
 {
 	static const char *const suffixes[] = {
 		[PACKET_BY_NOTHING] = "none",  [PACKET_BY_BTF] = "btf",
 		[PACKET_BY_RAW] = "raw",       [PACKET_BY_FENTRY] = "fentry",
-		[PACKET_BY_KPROBE] = "kprobe",
+		[PACKET_BY_KPROBE] = "kprobe", [PACKET_BY_FEXIT] = "fexit",
 	};
 
-	snprintf(ret, 64, "%s_%s", h->program, suffixes[h->by]);
+	snprintf(ret, 64, "%s_%s%s", h->program, suffixes[h->by], second ? "2" : "");
+}
+
+static bool is_served_by(const struct packet_hook *h, const char *program)
+{
+	char name[64];
+
+	if (h->by == PACKET_BY_NOTHING)
+		return false;
+	for (int second = 0; second <= h->twice; second++) {
+		packet_hook_program(h, second, name);
+		if (strcmp(name, program) == 0)
+			return true;
+	}
+	return false;
 }
 
 bool packet_plan_demote(struct packet_plan *plan, const char *program, int error)
 {
-	char name[64];
-
 	for (size_t i = 0; i < plan->n; i++) {
 		struct packet_hook *h = &plan->hooks[i];
 
-		if (h->by == PACKET_BY_NOTHING)
-			continue;
-		packet_hook_program(h, name);
-		if (strcmp(name, program) != 0)
+		if (!is_served_by(h, program))
 			continue;
 		if (h->by == PACKET_BY_BTF)
 			h->by = PACKET_BY_RAW;

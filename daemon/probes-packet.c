@@ -20,10 +20,8 @@
 #define RARE_PER_SECOND_MAX 1000000U
 
 static const char *const hooked_by[] = {
-	[PACKET_BY_BTF] = "tp_btf",
-	[PACKET_BY_RAW] = "raw_tp",
-	[PACKET_BY_FENTRY] = "fentry",
-	[PACKET_BY_KPROBE] = "kprobe",
+	[PACKET_BY_BTF] = "tp_btf",    [PACKET_BY_RAW] = "raw_tp",  [PACKET_BY_FENTRY] = "fentry",
+	[PACKET_BY_KPROBE] = "kprobe", [PACKET_BY_FEXIT] = "fexit",
 };
 
 static uint8_t misses_of(const struct packet_plan *plan, const struct packet_hook *h)
@@ -34,22 +32,27 @@ static uint8_t misses_of(const struct packet_plan *plan, const struct packet_hoo
 	 */
 	if (h->by == PACKET_BY_KPROBE)
 		return IOT_MISS_NOT_MEASURABLE;
-	return (h->by == PACKET_BY_FENTRY ? plan->counts_fentry : plan->counts_tracing)
+	return (h->by == PACKET_BY_FENTRY || h->by == PACKET_BY_FEXIT ? plan->counts_fentry
+								      : plan->counts_tracing)
 		       ? IOT_MISS_COUNTED
 		       : IOT_MISS_UNGUARDED;
 }
 
-/* Has program loaded for row i, and attached to h. */
-static void serve(struct probes *p, size_t i, const struct packet_hook *h,
-		  struct bpf_program *program)
+/* Has a program of h loaded. */
+static struct bpf_program *take_program(struct probes *p, const struct packet_hook *h, bool second)
 {
+	struct bpf_program *program;
+	char name[64];
+
+	packet_hook_program(h, second, name);
+	program = bpf_object__find_program_by_name(p->packet_skel->obj, name);
 	assert(program && "a hook names a program that does not exist");
 	bpf_program__set_autoload(program, true);
-	if (h->by == PACKET_BY_FENTRY)
-		/* Only notes the name: it fails where memory does, and then loading does. */
+	/* Under another name: where that cannot be had, loading fails, and the hook is refused. */
+	if (h->by >= PACKET_BY_FENTRY && h->by != PACKET_BY_KPROBE &&
+	    strcmp(h->name, h->program) != 0)
 		(void)bpf_program__set_attach_target(program, 0, h->name);
-	p->rows[i].program = program;
-	p->rows[i].kprobe = h->by == PACKET_BY_KPROBE ? h->name : NULL;
+	return program;
 }
 
 /* Fills table and rows, and has the chosen programs loaded. */
@@ -63,10 +66,9 @@ static void set_rows(struct probes *p, const struct packet_plan *plan)
 	for (size_t i = 0; i < plan->n; i++) {
 		const struct packet_hook *h = &plan->hooks[i];
 		struct iot_probe *row = &p->table[i];
-		char name[64];
 
 		memset(row, 0, sizeof(*row));
-		p->rows[i] = (struct probes_row){0};
+		p->rows[i] = (struct probes_row){.program_fd = -EBADF, .link_fd = -EBADF};
 		row->id = h->probe;
 		snprintf(row->name, sizeof(row->name), "%s", h->name);
 		if (h->by == PACKET_BY_NOTHING) {
@@ -75,8 +77,10 @@ static void set_rows(struct probes *p, const struct packet_plan *plan)
 			snprintf(row->detail, sizeof(row->detail), "%s", h->detail);
 			continue;
 		}
-		packet_hook_program(h, name);
-		serve(p, i, h, bpf_object__find_program_by_name(p->packet_skel->obj, name));
+		p->rows[i].program = take_program(p, h, false);
+		p->rows[i].copy = h->twice ? take_program(p, h, true) : NULL;
+		p->rows[i].kprobe = h->by == PACKET_BY_KPROBE ? h->name : NULL;
+		p->rows[i].role = h->role;
 		row->state = IOT_ATTACH_ATTACHED;
 		row->miss = misses_of(plan, h);
 		snprintf(row->hook, sizeof(row->hook), "%s", hooked_by[h->by]);
@@ -179,7 +183,6 @@ static int try_load(struct probes *p, const struct packet_plan *plan, const uint
 		skel->rodata->emit_n_rings = d.n_rings;
 		skel->rodata->emit_ring_cpus = d.ring_cpus;
 		skel->rodata->emit_wake_bytes = d.wake_bytes;
-		skel->rodata->packet_exact = p->packet_kernel.exact_identity;
 		skel->rodata->packet_has_filter = o->expression && o->expression[0];
 		skel->rodata->packet_reason_unspecified = reason_unspecified(&p->packet_kernel);
 		skel->rodata->packet_bucket_rate =
@@ -252,8 +255,6 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	packet_plan_make(btf, opts, o, &plan);
 	proto = probes_tracepoint_proto(btf, "kfree_skb");
 	k->has_reasons = proto && btf_vlen(proto) >= 4;
-	snprintf(k->identity_detail, sizeof(k->identity_detail),
-		 "tracepoints alone do not show every birth and end of a packet");
 	r = probes_packet_reasons(btf, &k->reasons, &k->n_reasons);
 	btf__free(btf);
 	if (r < 0)
@@ -263,33 +264,6 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 		return iot_error_set(err, -EOPNOTSUPP, "the kernel takes none of the programs: %s",
 				     probes_first_complaint);
 	return r;
-}
-
-static bool is_function(const struct iot_probe *row)
-{
-	return row->id >= EV_PROBE_IP_RCV && row->id < EV_PACKET_PROBES_END;
-}
-
-void probes_packet_attached(struct probes *p)
-{
-	struct probes_packet_kernel *k = &p->packet_kernel;
-	const struct iot_probe *first = NULL;
-	unsigned int n = 0, n_refused = 0;
-
-	for (size_t i = 0; i < p->n_rows; i++) {
-		const struct iot_probe *row = &p->table[i];
-
-		if (!is_function(row))
-			continue;
-		n += row->state == IOT_ATTACH_ATTACHED || row->state == IOT_ATTACH_REFUSED;
-		n_refused += row->state == IOT_ATTACH_REFUSED;
-		if (row->state == IOT_ATTACH_REFUSED && !first)
-			first = row;
-	}
-	if (first)
-		snprintf(k->functions_detail, sizeof(k->functions_detail),
-			 "the kernel lets %u of %u functions not be hooked (%s: %s)", n_refused, n,
-			 first->name, first->detail);
 }
 
 void probes_packet_close(struct probes *p)

@@ -106,29 +106,43 @@ int probes_load_error(int code, struct iot_error *err)
 		probes_first_complaint[0] ? probes_first_complaint : "libbpf gives no reason");
 }
 
-static struct bpf_link *attach_row(const struct probes_row *row)
+/* The whole of a row, or nothing of it. */
+static int attach_row(struct probes_row *row)
 {
-	if (row->kprobe)
-		return bpf_program__attach_kprobe(row->program, false, row->kprobe);
-	return bpf_program__attach(row->program);
+	int r;
+
+	row->link = row->kprobe ? bpf_program__attach_kprobe(row->program, false, row->kprobe)
+				: bpf_program__attach(row->program);
+	if (!row->link)
+		return -errno;
+	if (!row->copy)
+		return 0;
+	row->copy_link = bpf_program__attach(row->copy);
+	if (row->copy_link)
+		return 0;
+	r = -errno;
+	bpf_link__destroy(row->link);
+	row->link = NULL;
+	return r;
 }
 
 static int attach(struct probes *p, struct iot_error *err)
 {
 	for (size_t i = 0; i < p->n_rows; i++) {
 		struct iot_probe *row = &p->table[i];
+		int r;
 
 		if (!p->rows[i].program)
 			continue;
-		p->rows[i].link = attach_row(&p->rows[i]);
-		if (p->rows[i].link) {
+		r = attach_row(&p->rows[i]);
+		if (r >= 0) {
 			p->rows[i].link_fd = bpf_link__fd(p->rows[i].link);
 			p->rows[i].program_fd = bpf_program__fd(p->rows[i].program);
 			continue;
 		}
 		row->state = IOT_ATTACH_REFUSED;
-		row->error = -errno;
-		snprintf(row->detail, sizeof(row->detail), "%s", strerror(errno));
+		row->error = r;
+		snprintf(row->detail, sizeof(row->detail), "%s", strerror(-r));
 		if (p->rows[i].essential)
 			return iot_error_set(err, row->error,
 					     "cannot attach to %s, which makes the records: %s",
@@ -186,7 +200,7 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 	if (r >= 0)
 		r = attach(p, err);
 	if (r >= 0 && p->kind == IOT_STREAM_PACKET)
-		probes_packet_attached(p);
+		r = probes_packet_attached(p, err);
 	libbpf_set_print(print_before);
 	if (r < 0) {
 		probes_close(p);
@@ -246,15 +260,21 @@ int probes_gate(struct probes *p, bool open, uint64_t *ret_ns)
 	return 0;
 }
 
+void probes_detach_row(struct probes *p, size_t i)
+{
+	bpf_link__destroy(p->rows[i].link);
+	bpf_link__destroy(p->rows[i].copy_link);
+	p->rows[i].link = NULL;
+	p->rows[i].copy_link = NULL;
+	if (p->rows[i].adopted && p->rows[i].link_fd >= 0)
+		close(p->rows[i].link_fd);
+	p->rows[i].link_fd = -EBADF;
+}
+
 void probes_detach(struct probes *p)
 {
-	for (size_t i = 0; i < p->n_rows; i++) {
-		bpf_link__destroy(p->rows[i].link);
-		p->rows[i].link = NULL;
-		if (p->rows[i].adopted && p->rows[i].link_fd >= 0)
-			close(p->rows[i].link_fd);
-		p->rows[i].link_fd = -EBADF;
-	}
+	for (size_t i = 0; i < p->n_rows; i++)
+		probes_detach_row(p, i);
 }
 
 struct probes *probes_close(struct probes *p)
@@ -301,19 +321,34 @@ const struct iot_probe *probes_table(const struct probes *p, size_t *ret_n)
 	return p->table;
 }
 
-static int program_info(const struct probes_row *row, struct bpf_prog_info *ret)
+static int program_info(int fd, struct bpf_prog_info *ret)
 {
 	uint32_t len = sizeof(*ret);
 
 	memset(ret, 0, sizeof(*ret));
-	return bpf_obj_get_info_by_fd(row->program_fd, ret, &len);
+	return bpf_obj_get_info_by_fd(fd, ret, &len);
 }
 
-static uint64_t row_missed(const struct iot_probe *row, const struct bpf_prog_info *info)
+/* info: of the row's program. */
+static int row_missed(struct probes *p, size_t i, const struct bpf_prog_info *info, uint64_t *ret)
 {
-	if (row->miss == IOT_MISS_NOT_MEASURABLE)
-		return IOT_COUNT_UNKNOWN;
-	return row->miss == IOT_MISS_COUNTED ? info->recursion_misses : 0;
+	const struct iot_probe *row = &p->table[i];
+	struct bpf_prog_info copy = {0};
+	uint64_t sum;
+	int r;
+
+	if (row->miss == IOT_MISS_NOT_MEASURABLE) {
+		*ret = IOT_COUNT_UNKNOWN;
+		return 0;
+	}
+	if (p->rows[i].copy) {
+		r = program_info(bpf_program__fd(p->rows[i].copy), &copy);
+		if (r < 0)
+			return r;
+	}
+	sum = row->miss == IOT_MISS_COUNTED ? info->recursion_misses + copy.recursion_misses : 0;
+	*ret = p->kind == IOT_STREAM_PACKET ? probes_packet_missed(p, i, sum) : sum;
+	return 0;
 }
 
 int probes_missed(struct probes *p, uint64_t *missed)
@@ -327,10 +362,12 @@ int probes_missed(struct probes *p, uint64_t *missed)
 
 		if (row->state != IOT_ATTACH_ATTACHED)
 			continue;
-		r = program_info(&p->rows[i], &info);
+		r = program_info(p->rows[i].program_fd, &info);
 		if (r < 0)
 			return r;
-		missed[row->id - p->first_probe] = row_missed(row, &info);
+		r = row_missed(p, i, &info, &missed[row->id - p->first_probe]);
+		if (r < 0)
+			return r;
 	}
 	return 0;
 }
@@ -350,7 +387,7 @@ int probes_run_stats(struct probes *p, struct probes_run_stats **ret, size_t *re
 
 		if (row->state != IOT_ATTACH_ATTACHED)
 			continue;
-		r = program_info(&p->rows[i], &info);
+		r = program_info(p->rows[i].program_fd, &info);
 		if (r < 0)
 			return r;
 		snprintf(stats[n].program, sizeof(stats[n].program), "%s",
@@ -358,7 +395,9 @@ int probes_run_stats(struct probes *p, struct probes_run_stats **ret, size_t *re
 		stats[n].probe = row->id;
 		stats[n].run_count = info.run_cnt;
 		stats[n].run_time_ns = info.run_time_ns;
-		stats[n].missed = row_missed(row, &info);
+		r = row_missed(p, i, &info, &stats[n].missed);
+		if (r < 0)
+			return r;
 		n++;
 	}
 	*ret = IOT_TAKE_PTR(stats);

@@ -389,6 +389,27 @@ static int doubt_ownerless(struct iot_doubts *d, struct iot_doubt_segment *s)
 	return 0;
 }
 
+static bool is_attached(const struct iot_doubt_segment *s, uint16_t probe)
+{
+	const struct iot_probe *row = iot_probe_find(s->info, s->f, probe);
+
+	return row && row->state == IOT_ATTACH_ATTACHED;
+}
+
+/* Whether ids of a segment are one packet each: it says so, and its probe table bears it out. */
+static int doubt_identity(struct iot_doubts *d, const struct iot_doubt_segment *s)
+{
+	if (strcmp(s->info->identity, "exact") != 0) {
+		d->exact = false;
+		return 0;
+	}
+	if (is_attached(s, IOT_PROBE_ALLOC_SKB) && is_attached(s, IOT_PROBE_KFREE_SKBMEM))
+		return 0;
+	d->exact = false;
+	return doubt_epoch(d, s, 0,
+			   "ids are said to be exact, but births or ends were not observed");
+}
+
 int iot_doubts_new(const struct iot_segment_info *const *infos,
 		   const struct iot_footer *const *footers, size_t n, struct iot_doubts **ret)
 {
@@ -406,11 +427,12 @@ int iot_doubts_new(const struct iot_segment_info *const *infos,
 	for (size_t i = 0; i < n; i++) {
 		d->segments[i].info = infos[i];
 		d->segments[i].f = footers[i];
-		d->exact &= strcmp(infos[i]->identity, "exact") == 0;
 	}
 	for (size_t i = 0; i < n; i++) {
 		set_span(d, i);
 		r = doubt_segment(d, &d->segments[i], sums);
+		if (r == 0)
+			r = doubt_identity(d, &d->segments[i]);
 		if (r == 0)
 			r = doubt_ownerless(d, &d->segments[i]);
 		if (r < 0)

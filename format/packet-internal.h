@@ -68,8 +68,8 @@ struct iot_doubts {
  */
 #define IOT_EPOCH_SLACK_NS (5ULL * 1000000000)
 
-/* Functions and programs from here on (bpf/events.h) may be observed at their return. */
-#define IOT_FIRST_RETURN_PROBE 90U
+/* TC and XDP programs, from here on (bpf/events.h), may be observed at their return. */
+#define IOT_FIRST_RETURN_PROBE 128U
 
 int iot_doubts_seal(struct iot_doubts *d) IOT_MUST_CHECK;
 

@@ -275,7 +275,10 @@ static void report_probes(struct probes *p)
 
 static void report(struct probes *p)
 {
+	const struct probes_packet_kernel *k = probes_packet_kernel(p);
+
 	report_probes(p);
+	printf("identity %s\n", k->exact_identity ? "exact" : k->identity_detail);
 	check_packets();
 	print_figures(p);
 }

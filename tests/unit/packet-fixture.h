@@ -32,6 +32,8 @@ enum {
 	FIX_KFREE = 70,
 	FIX_RETRANSMIT = 71, /* absent */
 	FIX_IP_RCV = 82,     /* refused */
+	FIX_BIRTH = 97,	     /* __alloc_skb */
+	FIX_FREED = 109,     /* kfree_skbmem */
 	FIX_PROGRAM = 128,   /* a TC program */
 };
 
@@ -139,6 +141,10 @@ static inline void fix_segment_init(struct fix_segment *s, uint64_t seq)
 	fix_probe(s, FIX_IP_RCV, "ip_rcv", "fentry");
 	s->probes[7].state = IOT_ATTACH_REFUSED;
 	s->probes[7].error = -EPERM;
+	fix_probe(s, FIX_BIRTH, "__alloc_skb", "fexit");
+	fix_probe(s, FIX_FREED, "kfree_skbmem", "fentry");
+	(void)fix_books(s, FIX_BIRTH, UINT32_MAX);
+	(void)fix_books(s, FIX_FREED, UINT32_MAX);
 	s->devices[0] = (struct iot_name){IOT_IFACE_KEY(4026531840U, 2), (char *)"veth0"};
 	s->devices[1] = (struct iot_name){IOT_IFACE_KEY(4026531841U, 3), (char *)"veth1"};
 	s->symbols[0] = (struct iot_name){0xffffffff81001234ULL, (char *)"nf_hook_slow+0x9a"};

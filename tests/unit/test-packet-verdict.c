@@ -167,6 +167,30 @@ static void tcp_identity_absent(struct fix_capture *c)
 	c->s[1].info.identity[0] = '\0';
 }
 
+static void births_unseen(struct fix_capture *c)
+{
+	whole(c);
+	fix_row(&c->s[1], FIX_BIRTH)->state = IOT_ATTACH_REFUSED;
+}
+
+static void ends_unseen(struct fix_capture *c)
+{
+	tcp(c);
+	fix_row(&c->s[1], FIX_FREED)->state = IOT_ATTACH_NOT_NEEDED;
+}
+
+static void births_not_listed(struct fix_capture *c)
+{
+	whole(c);
+	fix_row(&c->s[1], FIX_BIRTH)->id = 98;
+}
+
+static void birth_missed(struct fix_capture *c)
+{
+	tcp(c);
+	fix_missed(c, 1, FIX_BIRTH, LIFE_FIRST - 2, LIFE_FIRST - 1, 1);
+}
+
 static void udp_by_tracepoints(struct fix_capture *c)
 {
 	whole(c);
@@ -315,6 +339,10 @@ static const struct scene_row rows[] = {
 	{"TCP, exact ids", tcp, IOT_PVERDICT_COMPLETE, NULL},
 	{"TCP by tracepoints", tcp_by_tracepoints, IOT_PVERDICT_MERGED, NULL},
 	{"TCP, identity not said", tcp_identity_absent, IOT_PVERDICT_MERGED, NULL},
+	{"births not observed", births_unseen, IOT_PVERDICT_UNKNOWN, "births or ends were not"},
+	{"ends not observed", ends_unseen, IOT_PVERDICT_UNKNOWN, "births or ends were not"},
+	{"births in no table", births_not_listed, IOT_PVERDICT_UNKNOWN, "births or ends were not"},
+	{"a birth missed", birth_missed, IOT_PVERDICT_UNKNOWN, "__alloc_skb: missed"},
 	{"UDP by tracepoints", udp_by_tracepoints, IOT_PVERDICT_COMPLETE, NULL},
 	{"not selected", not_selected, IOT_PVERDICT_NOT_SELECTED, NULL},
 	{"lost around it, all numbers there", unattributed_but_numbered, IOT_PVERDICT_COMPLETE,
