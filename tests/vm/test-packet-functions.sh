@@ -8,7 +8,7 @@
 # packet is one id from the one to the other.
 #
 # timeout: 240
-# vm-kernels: 6.12 7
+# vm-kernels: 6.12
 # vm: --module veth --tool ip
 # vm: --built tests/tools/packet-smoke --built tests/tools/packet-workload
 
