@@ -44,12 +44,24 @@ struct iot_config *iot_config_free(struct iot_config *c)
 	for (size_t i = 0; c->origin && i < config_n_keys; i++)
 		free(c->origin[i]);
 	free(c->origin);
-	config_strv_done(&c->devices.include);
-	config_strv_done(&c->devices.exclude);
-	free(c->state_dir);
-	free(c->socket);
-	free(c->socket_group);
-	free(c->log_level);
+	/* By the table: a key that is added cannot be forgotten here. */
+	for (size_t i = 0; i < config_n_keys; i++) {
+		void *field = config_key_field(&config_keys[i], c);
+
+		switch (config_keys[i].type) {
+		case CONFIG_CHOICE:
+		case CONFIG_PATH:
+		case CONFIG_GROUP:
+		case CONFIG_TEXT:
+			free(*(char **)field);
+			break;
+		case CONFIG_DEVICES:
+			config_strv_done(field);
+			break;
+		default:
+			break;
+		}
+	}
 	free(c->source);
 	free(c);
 	return NULL;

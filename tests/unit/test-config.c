@@ -5,6 +5,8 @@
  */
 #include "tests/unit/config-util.h"
 
+#include <malloc.h>
+
 #include "format/batch.h"
 
 struct bad {
@@ -370,20 +372,36 @@ static void test_deep_nesting(void **state)
 	free(text);
 }
 
+/* Every text that a key can have is freed again. */
+static void test_freed(void **state)
+{
+	struct iot_config *c = NULL;
+	struct iot_error err;
+	size_t before = 0;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		/* What the first rounds keep is the parser's. */
+		if (i == 10)
+			before = mallinfo2().uordblks;
+		assert_int_equal(parse("streams: {packet: {filter: udp port 53}}\nstate_dir: /a\n"
+				       "devices: {include: [sda]}\nsocket_group: g\n",
+				       &c, &err),
+				 0);
+		iot_config_free(c);
+	}
+	assert_int_equal(mallinfo2().uordblks, before);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_defaults),
-		cmocka_unit_test(test_all_keys),
-		cmocka_unit_test(test_empty),
-		cmocka_unit_test(test_unknown_keys),
-		cmocka_unit_test(test_duplicate_keys),
-		cmocka_unit_test(test_wrong_types),
-		cmocka_unit_test(test_bad_values),
-		cmocka_unit_test(test_ranges),
-		cmocka_unit_test(test_too_many_devices),
-		cmocka_unit_test(test_bad_yaml),
-		cmocka_unit_test(test_nul_bytes),
+		cmocka_unit_test(test_freed),	     cmocka_unit_test(test_defaults),
+		cmocka_unit_test(test_all_keys),     cmocka_unit_test(test_empty),
+		cmocka_unit_test(test_unknown_keys), cmocka_unit_test(test_duplicate_keys),
+		cmocka_unit_test(test_wrong_types),  cmocka_unit_test(test_bad_values),
+		cmocka_unit_test(test_ranges),	     cmocka_unit_test(test_too_many_devices),
+		cmocka_unit_test(test_bad_yaml),     cmocka_unit_test(test_nul_bytes),
 		cmocka_unit_test(test_deep_nesting),
 	};
 
