@@ -12,97 +12,13 @@
 #include "format/render.h"
 #include "format/scan.h"
 
+#include "tests/unit/segment-repair.h"
+
 #include <assert.h>
-#include <endian.h>
 #include <fcntl.h>
 #include <sys/mman.h>
-#include <xxhash.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-#define MAX_BLOCKS 64
-
-static uint32_t get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return le32toh(v);
-}
-
-static void put64(uint8_t *p, uint64_t v)
-{
-	v = htole64(v);
-	memcpy(p, &v, sizeof(v));
-}
-
-/* Hash of a frame over all but its last 8 bytes, into these; also returned. */
-static uint64_t seal_frame(uint8_t *frame, size_t size)
-{
-	uint64_t hash = XXH64(frame, size - 8, 0);
-
-	put64(frame + size - 8, hash);
-	return hash;
-}
-
-/* The footer's references to the header and to each block. */
-static void repair_footer(uint8_t *f, size_t size, uint64_t header_hash, const uint64_t *hashes,
-			  size_t n)
-{
-	size_t pos = sizeof(struct iot_disk_footer);
-
-	if (size < pos + 8)
-		return;
-	put64(f + offsetof(struct iot_disk_footer, header_hash), header_hash);
-	while (pos + 8 <= size - 8) {
-		uint16_t type = (uint16_t)(get32(f + pos) & 0xffff);
-		size_t length = get32(f + pos + 4);
-
-		if (length > size - 8 - pos - 8)
-			return;
-		for (size_t i = 0; type == IOT_SECTION_INDEX && i < n; i++) {
-			size_t at = pos + 8 + sizeof(struct iot_disk_table) +
-				    i * sizeof(struct iot_disk_index);
-
-			if (at + sizeof(struct iot_disk_index) > pos + 8 + length)
-				break;
-			put64(f + at + offsetof(struct iot_disk_index, header_hash), hashes[i]);
-		}
-		pos += 8 + (length + 7) / 8 * 8;
-	}
-}
-
-static void repair(uint8_t *data, size_t size)
-{
-	uint64_t hashes[MAX_BLOCKS], header_hash = 0;
-	size_t n = 0, pos = 0;
-
-	while (pos <= size && size - pos >= 24) {
-		uint8_t *p = data + pos;
-		uint32_t magic = get32(p);
-		size_t frame = (size_t)get32(p + 4) + 8;
-		size_t data_size = 0;
-
-		if (frame < 24 || frame > size - pos)
-			return;
-		if (magic == IOT_MAGIC_BLOCK && frame >= sizeof(struct iot_disk_block) + 8) {
-			data_size = get32(p + offsetof(struct iot_disk_block, data_size));
-			if (data_size > size - pos - frame)
-				data_size = 0;
-			put64(p + offsetof(struct iot_disk_block, data_hash),
-			      XXH64(p + frame, data_size, 0));
-		} else if (magic == IOT_MAGIC_FOOTER) {
-			repair_footer(p, frame, header_hash, hashes, n);
-		}
-		if (magic == IOT_MAGIC_HEADER)
-			header_hash = seal_frame(p, frame);
-		else if (magic == IOT_MAGIC_BLOCK && n < MAX_BLOCKS)
-			hashes[n++] = seal_frame(p, frame);
-		else
-			seal_frame(p, frame);
-		pos += frame + data_size;
-	}
-}
 
 static int out_dirfd = -1;
 static char out_dir[] = "/dev/shm/iot-fuzz-XXXXXX";
@@ -273,7 +189,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(copy);
 	memcpy(copy, data, size);
 	if (copy[0] == 's')
-		repair(copy + 1, size - 1);
+		segment_repair(copy + 1, size - 1);
 	fd = memfd_create("fuzz", MFD_CLOEXEC);
 	assert(fd >= 0);
 	if (iot_write_all(fd, copy + 1, size - 1) < 0)

@@ -4,24 +4,7 @@
  * seen, what it did not touch is read and recovered, and no verdict gets better by it.
  */
 #include "tests/unit/segment-builder.h"
-
-/*
- * Step between inputs: every one in a plain build, a sample where each costs ten times as much
- * (sanitizers) or fifty times (valgrind preloads its own library).
- */
-static size_t sample(size_t sanitized, size_t valgrind)
-{
-	const char *preload = getenv("LD_PRELOAD");
-
-	if (preload && strstr(preload, "vgpreload"))
-		return valgrind;
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_UNDEFINED__)
-	return sanitized;
-#else
-	(void)sanitized;
-	return 1;
-#endif
-}
+#include "tests/unit/segment-damage.h"
 
 /* Recovers s; the new file must hold `want` requests and never a verdict that comforts. */
 static void check_recovery(struct build_dir *d, struct iot_segment *s, uint64_t seq, uint32_t want)
@@ -67,7 +50,7 @@ static void cut_at_every_length(const struct build *of, const char *name)
 	build_write(&b, d.fd, "a.iot");
 	size = build_load(&d, "a.iot", &data);
 	n_blocks = build_blocks(data, size, blocks, IOT_ARRAY_SIZE(blocks));
-	for (size_t len = 0; len < size; len += sample(5, 41)) {
+	for (size_t len = 0; len < size; len += damage_step(5, 41)) {
 		int fd = build_memfd(data, len);
 		struct iot_error err = {0};
 		struct iot_segment *s;
@@ -167,7 +150,7 @@ static void flip_every_bit(const struct build *of, const char *name)
 	assert_int_equal(iot_verify_segment(s, &before, NULL), 0);
 	iot_segment_close(s);
 	fd = build_memfd(data, size);
-	for (size_t bit = 0; bit < size * 8; bit += sample(3, 37)) {
+	for (size_t bit = 0; bit < size * 8; bit += damage_step(3, 37)) {
 		uint8_t byte = data[bit / 8] ^ (uint8_t)(1U << bit % 8);
 		struct iot_error err = {0};
 		uint32_t gaps, bad, want = total;
@@ -240,7 +223,7 @@ static void test_flip_unsealed(void **state)
 	build_write(&b, d.fd, "a.open");
 	size = build_load(&d, "a.open", &data);
 	assert_int_equal(build_blocks(data, size, blocks, 16), 4);
-	for (size_t bit = blocks[0].offset * 8; bit < size * 8; bit += 2 + sample(3, 37)) {
+	for (size_t bit = blocks[0].offset * 8; bit < size * 8; bit += 2 + damage_step(3, 37)) {
 		struct iot_segment *s;
 		struct iot_verdict v;
 		uint32_t gaps, bad;
@@ -271,5 +254,6 @@ int main(void)
 		cmocka_unit_test(test_flip_unsealed),
 	};
 
+	damage_memory();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
