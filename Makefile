@@ -59,6 +59,7 @@ UNIT_BIN := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(UNIT_SRC))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(FUZZ_SRC))
 FUZZ_REPLAY := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz-replay/%,$(FUZZ_SRC))
 TOOL_BIN := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(TOOL_SRC))
+PRELOAD := $(patsubst %.c,$(B)/%.so,$(wildcard tests/preload/*.c))
 BENCH_BIN := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(BENCH_SRC))
 
 .PHONY: all
@@ -145,8 +146,14 @@ $(B)/tests/fuzz-replay/%: tests/fuzz/%.c tests/fuzz/replay-main.c $(TEST_LIBS) $
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $< tests/fuzz/replay-main.c $(B)/libiotctl.a \
 		$(B)/libiotdaemon.a $(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
 
+# Loaded into other programs, so without anybody's sanitizer and without what the compiler knows of malloc.
+$(B)/tests/preload/%.so: tests/preload/%.c tests/preload/fail-nth.h $(B)/flags
+	@mkdir -p $(@D)
+	$(say) PRELOAD $@
+	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(WARN) -O2 -g -fno-builtin -fPIC -shared -o $@ $< -ldl
+
 .PHONY: unit tests-bin
-tests-bin: $(UNIT_BIN) $(FUZZ_REPLAY) $(TOOL_BIN)
+tests-bin: $(UNIT_BIN) $(FUZZ_REPLAY) $(TOOL_BIN) $(PRELOAD)
 unit: all $(UNIT_BIN) ## Build and run the unit tests only (no root)
 	$(Q)KIND=unit tests/run-all.sh
 

@@ -186,6 +186,12 @@ static size_t block_max(LZ4F_blockSizeID_t id)
 	}
 }
 
+/* LZ4F has codes for its errors only where it is linked statically. */
+static bool is_no_memory(size_t error)
+{
+	return strcmp(LZ4F_getErrorName(error), "ERROR_allocation_failed") == 0;
+}
+
 static int decompress(struct iot_block_decoder *d, const struct iot_block_info *info,
 		      const uint8_t *data, size_t size)
 {
@@ -211,7 +217,7 @@ static int decompress(struct iot_block_decoder *d, const struct iot_block_info *
 
 		hint = LZ4F_decompress(d->lz4, d->raw + done, &out, data + used, &in, NULL);
 		if (LZ4F_isError(hint))
-			return -EBADMSG;
+			return is_no_memory(hint) ? -ENOMEM : -EBADMSG;
 		used += in;
 		done += out;
 		if (hint == 0)

@@ -51,6 +51,15 @@ static int cmp_key(const void *a, const void *b)
 	return iot_cmp_u64(*(const uint64_t *)a, *(const uint64_t *)b);
 }
 
+static bool has_duplicates_slow(const struct iot_books *books, size_t n)
+{
+	for (size_t i = 1; i < n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (row_key(&books[i]) == row_key(&books[k]))
+				return true;
+	return false;
+}
+
 /* Two rows of one (probe, cpu) would let a forger balance each alone. No memory counts as doubt. */
 static bool has_duplicates(const struct iot_books *books, size_t n)
 {
@@ -62,8 +71,8 @@ static bool has_duplicates(const struct iot_books *books, size_t n)
 	if (sorted)
 		return false;
 	keys = malloc(n * sizeof(*keys));
-	if (!keys)
-		return true;
+	if (!keys) /* slowly, then */
+		return n > 4096 || has_duplicates_slow(books, n);
 	for (size_t i = 0; i < n; i++)
 		keys[i] = row_key(&books[i]);
 	qsort(keys, n, sizeof(*keys), cmp_key);

@@ -112,11 +112,16 @@ static int walk(struct iot_paths *p, int fd, const char *path, unsigned int dept
 			return errno ? skip(p, path, -errno, strerror(errno)) : 0;
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
-		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue; /* gone since */
 		child = join(path, e->d_name);
 		if (!child)
 			return -ENOMEM;
+		if (fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+			r = errno == ENOENT ? 0 /* gone since */
+					    : skip(p, child, -errno, strerror(errno));
+			if (r < 0)
+				return r;
+			continue;
+		}
 		if (S_ISREG(st.st_mode)) {
 			if (!has_suffix(e->d_name, ".iot") && !has_suffix(e->d_name, ".open"))
 				continue;

@@ -118,6 +118,7 @@ static int open_one(struct iot_scan *sc, const struct iot_path *p, struct iot_er
 	}
 	/* Damage in a file is about the file; anything else (a permission, another version) says
 	 * nothing about what it holds. */
+	sc->opening.unread = true;
 	iot_verdict_reason(&sc->opening, r == -EBADMSG ? IOT_VERDICT_CORRUPT : IOT_VERDICT_UNKNOWN,
 			   "%s", why.text);
 	return r == -ENOMEM || r == -EMFILE || r == -ENFILE ? r : 0;
@@ -148,6 +149,7 @@ int iot_scan_open(const char *const *paths, size_t n_paths, const struct iot_fil
 		iot_verdict_reason(&sc->opening, IOT_VERDICT_UNKNOWN,
 				   "not read: %zu more directories",
 				   files.n_skipped - IOT_PATHS_SKIPPED_MAX);
+	sc->opening.unread = files.n_skipped > 0;
 	sc->segments = calloc(files.n + 1, sizeof(struct iot_segment *));
 	if (!sc->segments)
 		return iot_error_set(err, -ENOMEM, "out of memory");

@@ -70,6 +70,7 @@ void iot_verdict_merge(struct iot_verdict *into, const struct iot_verdict *from)
 	into->n_no_start = iot_add_sat(into->n_no_start, from->n_no_start);
 	into->books_checked = iot_add_sat(into->books_checked, from->books_checked);
 	into->books_unbalanced = iot_add_sat(into->books_unbalanced, from->books_unbalanced);
+	into->unread |= from->unread;
 	into->n_reasons_dropped += from->n_reasons_dropped;
 	for (size_t i = 0; i < from->n_reasons; i++)
 		add_reason(into, from->reasons[i]);

@@ -37,6 +37,7 @@ struct iot_verdict {
 	uint64_t books_unbalanced;
 	size_t n_reasons;
 	size_t n_reasons_dropped; /* more than IOT_MAX_REASONS */
+	bool unread; /* a file or directory could not be read: what it holds is not in here */
 	bool being_recorded; /* set by readers that can tell: TORN only because a daemon writes it */
 	char reasons[IOT_MAX_REASONS][160]; /* why not complete, one line each */
 };

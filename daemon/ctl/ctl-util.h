@@ -62,6 +62,8 @@ const char *ctl_state_dir(void);
 /* argv[1..argc) or the state directory. Negative errno. */
 int ctl_scan_try(const struct ctl *c, int argc, char **argv, struct iot_scan **ret,
 		 struct iot_error *err) IOT_MUST_CHECK;
+/* For another scan of what was read before without a failure: -EIO with err if some of it was not read now. */
+int ctl_scan_whole(const struct iot_scan *scan, struct iot_error *err) IOT_MUST_CHECK;
 /* Prints why and gives the exit code. */
 int ctl_scan_failed(int r, const struct iot_error *err);
 /* Both in one. CTL_OK or a CTL_* code. */
@@ -221,9 +223,9 @@ const char *ctl_style_off(bool color);
 enum ctl_style ctl_verdict_style(enum iot_verdict_code code);
 /* One line without newline: "complete: 12 segments, 1,234 requests, none lost". */
 void ctl_verdict_line(const struct iot_verdict *v, size_t n_segments, char *buf, size_t size);
-/* Exit code of verbs that show what they can: damaged input is CTL_ERROR, a torn tail (any segment
- * that is still written has one) and losses are not. */
-int ctl_damage_code(enum iot_verdict_code code);
+/* Exit code of verbs that show what they can: input that is damaged or could not be read is CTL_ERROR, a
+ * torn tail (any segment that is still written has one) and losses are not. */
+int ctl_damage_code(const struct iot_verdict *v);
 /* The same, and says on stderr why it is not CTL_OK: for output that goes elsewhere. */
 int ctl_damage_say(const struct iot_verdict *v, size_t n_segments);
 enum ctl_print {

@@ -8,9 +8,8 @@
  * proves nothing: whoever gave it would take silence for its word. --json: {probe, flow, answer,
  * captures: [{capture, host, first_ns, last_ns, answer, matching, packets: [ID...], reasons[]}], reasons[]}.
  */
-#include <json-c/json.h>
-
 #include "daemon/ctl/explain.h"
+#include "daemon/ctl/json.h"
 #include "format/books.h"
 
 #define SHOWN_IDS 10U
@@ -334,6 +333,8 @@ int explain_probe(const struct ctl *c, struct iot_scan *scan, struct ctl_packets
 	case IOT_ABSENCE_PROVED:
 		return CTL_OK;
 	case IOT_ABSENCE_PRESENT:
+		/* No less true for it; but how many there were is not known. */
+		(void)ctl_damage_say(iot_scan_opening(scan), iot_scan_n_segments(scan));
 		return CTL_PRESENT;
 	default:
 		return IOT_VERDICT_UNKNOWN;

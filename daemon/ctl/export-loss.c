@@ -14,10 +14,10 @@
  * losses are the ledger entries that pass the filters; windows are all of them: doubt has no
  * device. Entries are written one at a time, since a ledger may be large.
  */
-#include <json-c/json.h>
 #include <sys/stat.h>
 
 #include "daemon/ctl/export-loss.h"
+#include "daemon/ctl/json.h"
 
 static void add(struct json_object *o, const char *key, struct json_object *value)
 {
@@ -26,12 +26,11 @@ static void add(struct json_object *o, const char *key, struct json_object *valu
 
 static void put_json(struct ctl_out *out, struct json_object *o)
 {
-	const char *text = json_object_to_json_string_ext(
-		o, JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+	_cleanup_free_ char *text = ctl_json_string(o, false);
 
 	if (text)
 		ctl_out_write(out, text, strlen(text));
-	else
+	else if (!out->error)
 		out->error = -ENOMEM;
 	json_object_put(o);
 }
@@ -145,7 +144,7 @@ static struct json_object *window_json(const struct iot_segment *s, const struct
 	return o;
 }
 
-/* A ledger that cannot be read is in the verdict's reasons: the others are listed all the same. */
+/* A ledger that is damaged is in the verdict's reasons: the others are listed all the same. */
 static void put_losses(struct ctl_out *out, struct iot_scan *scan, const struct iot_filter *f,
 		       uint64_t *total, uint64_t *total_bytes)
 {
@@ -156,8 +155,14 @@ static void put_losses(struct ctl_out *out, struct iot_scan *scan, const struct 
 		struct iot_segment *s = iot_scan_segment(scan, i);
 		_cleanup_free_ struct iot_loss *losses = NULL;
 		size_t n = 0;
+		int r;
 
-		if (!iot_segment_footer(s) || iot_segment_load_ledger(s, &losses, &n, NULL) < 0)
+		if (!iot_segment_footer(s))
+			continue;
+		r = iot_segment_load_ledger(s, &losses, &n, NULL);
+		if (r < 0 && r != -EBADMSG && !out->error)
+			out->error = r;
+		if (r < 0)
 			continue;
 		for (size_t k = 0; k < n; k++) {
 			if (!iot_filter_match_loss(f, s, &losses[k]))

@@ -466,6 +466,8 @@ static int put_capture(const struct ctl *c, struct ctl_capture *capture, const c
 	for (size_t i = 0; i < capture->n; i++)
 		paths[i] = iot_segment_path(capture->segments[i]);
 	r = iot_scan_open(paths, capture->n, &c->filter, &scan, err);
+	if (r == 0)
+		r = ctl_scan_whole(scan, err);
 	if (r < 0)
 		return r;
 	put_section(&s, note);

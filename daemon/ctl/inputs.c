@@ -40,6 +40,13 @@ int ctl_scan_try(const struct ctl *c, int argc, char **argv, struct iot_scan **r
 	return iot_scan_open(fallback, 1, &c->filter, ret, err);
 }
 
+int ctl_scan_whole(const struct iot_scan *scan, struct iot_error *err)
+{
+	const struct iot_verdict *v = iot_scan_opening(scan);
+
+	return v->unread ? iot_error_set(err, -EIO, "%s", v->reasons[0]) : 0;
+}
+
 int ctl_scan_failed(int r, const struct iot_error *err)
 {
 	return ctl_fail(r == -EACCES || r == -EPERM ? CTL_DENIED : CTL_ERROR, "%s",

@@ -81,9 +81,8 @@ int live_no_operands(int argc, char **argv)
 int live_print_lines(struct json_object *array)
 {
 	for (size_t i = 0; i < live_n(array); i++) {
-		const char *text = json_object_to_json_string_ext(
-			json_object_array_get_idx(array, i),
-			JSON_C_TO_STRING_PLAIN | JSON_C_TO_STRING_NOSLASHESCAPE);
+		_cleanup_free_ char *text =
+			ctl_json_string(json_object_array_get_idx(array, i), false);
 
 		if (!text)
 			return ctl_fail(CTL_ERROR, "out of memory");

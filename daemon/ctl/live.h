@@ -5,10 +5,9 @@
  */
 #pragma once
 
-#include <json-c/json.h>
-
 #include "daemon/control-proto.h"
 #include "daemon/ctl/ctl-util.h"
+#include "daemon/ctl/json.h"
 
 /* A string, or NULL. Borrowed. */
 const char *live_str(struct json_object *o, const char *key);

@@ -17,8 +17,7 @@
  *               queue_ns and device_ns: {n, min, mean, p50, p90, p99, p999, max, histogram[]}
  *   histogram[] from, to (ns, to not included), n
  */
-#include <json-c/json.h>
-
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/report-view.h"
 
 static void add(struct json_object *o, const char *key, struct json_object *value)

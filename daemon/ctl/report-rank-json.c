@@ -11,9 +11,9 @@
  *               reused, not_found; null where this row was not looked for
  *     process   tgid, comm       cgroup   id, path       device   dev, disk       origin   origin
  */
-#include <json-c/json.h>
 #include <limits.h>
 
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/report-view.h"
 #include "format/render.h"
 

@@ -111,5 +111,5 @@ int verb_cat(struct ctl *c, int argc, char **argv)
 	if (v.code != IOT_VERDICT_COMPLETE)
 		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
 				  "iotracectl: ", CTL_PRINT_PLAIN);
-	return ctl_damage_code(v.code);
+	return ctl_damage_code(&v);
 }

@@ -13,8 +13,7 @@
  * boot, capture (null: more than one may be summed up)}], not_selected, unattributed, missed (null: not
  * known), unsealed, record: the verdict}.
  */
-#include <json-c/json.h>
-
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/packets.h"
 #include "format/books.h"
 #include "format/render.h"
@@ -539,5 +538,5 @@ int verb_drops(struct ctl *c, int argc, char **argv)
 	if (v.code != IOT_VERDICT_COMPLETE)
 		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
 				  "iotracectl: ", CTL_PRINT_PLAIN);
-	return ctl_damage_code(v.code);
+	return ctl_damage_code(&v);
 }

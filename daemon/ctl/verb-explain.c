@@ -8,9 +8,8 @@
  * not_seen: [{probe, absence, reasons[]}] (of explain ID)}]}. A question about a probe is answered in
  * explain-probe.c.
  */
-#include <json-c/json.h>
-
 #include "daemon/ctl/explain.h"
+#include "daemon/ctl/json.h"
 #include "format/render.h"
 
 struct hop {
@@ -27,6 +26,7 @@ struct explain {
 	struct hop *hops; /* of the marked, by capture, packet, time */
 	size_t n_hops;
 	size_t room;
+	bool unread;
 	bool absences; /* say what its absence elsewhere means */
 	uint64_t verdicts[IOT_N_PVERDICTS];
 	struct json_object *rows; /* NULL: text */
@@ -85,6 +85,17 @@ static bool in_time(const struct iot_filter *f, uint64_t first_ns, uint64_t last
 	       (!f->until_ns || first_ns <= f->until_ns);
 }
 
+/* The files are read more than once, and may be other ones by then. */
+static int mark_known(struct explain *x, const struct ctl_capture *c, uint64_t id)
+{
+	const struct iot_packet_life *l = ctl_capture_life(c, id);
+
+	if (!l)
+		return -ESTALE;
+	mark(x, c, l);
+	return 0;
+}
+
 static int mark_flow(struct explain *x, struct iot_scan *scan)
 {
 	const struct iot_filter *f = &x->c->filter;
@@ -99,7 +110,9 @@ static int mark_flow(struct explain *x, struct iot_scan *scan)
 
 		if (p.id && c && in_time(f, ns, ns) &&
 		    iot_flow_matches(&f->flow, &p.flow, p.flags) == IOT_MATCH_YES)
-			mark(x, c, ctl_capture_life(c, p.id));
+			r = mark_known(x, c, p.id);
+		if (r < 0)
+			break;
 	}
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
@@ -115,7 +128,9 @@ static int mark_flow(struct explain *x, struct iot_scan *scan)
 					    ctl_capture_realtime_ns(c, loss->last_ns)) &&
 				    iot_flow_matches(&f->flow, &loss->flow, loss->flags) ==
 					    IOT_MATCH_YES)
-					mark(x, c, ctl_capture_life(c, loss->id));
+					r = mark_known(x, c, loss->id);
+				if (r < 0)
+					return ctl_fail(CTL_ERROR, "%s", strerror(-r));
 			}
 	}
 	return CTL_OK;
@@ -175,6 +190,8 @@ static int collect(struct explain *x, int argc, char **argv)
 	r = ctl_packets_scan(x->c, argc, argv, &scan);
 	if (r != CTL_OK)
 		return r;
+	if (!x->unread && ctl_scan_whole(scan, &err) < 0)
+		return ctl_fail(CTL_ERROR, "%s", err.text);
 	while ((r = iot_scan_next_packet(scan, &p, &s, &err)) == 0) {
 		const struct ctl_capture *c = ctl_packets_find(&x->packets, s);
 		const struct iot_packet_life *l = c ? ctl_capture_life(c, p.id) : NULL;
@@ -374,7 +391,7 @@ static void add_packet_json(struct explain *x, struct ctl_capture *c,
 	for (size_t i = 0; i < n; i++) {
 		ctl_packet_naming_set(&naming, hops[i].s, &hops[i].p);
 		line[iot_render_packet_json(line, &hops[i].p, &render)] = '\0';
-		json_object_array_add(list, json_tokener_parse(line));
+		json_object_array_add(list, ctl_json_made(json_tokener_parse(line)));
 	}
 	json_object_object_add(o, "hops", list);
 	if (x->absences)
@@ -445,6 +462,7 @@ static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id
 			return ctl_fail(CTL_ERROR, "out of memory");
 	}
 	x->absences = id != 0;
+	x->unread = opening->unread;
 	if (id)
 		mark_id(x, id);
 	else
@@ -457,6 +475,8 @@ static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id
 		x->rows = json_object_new_array();
 	else
 		ctl_pager_open(x->c);
+	if (x->c->json && !x->rows)
+		return ctl_fail(CTL_ERROR, "out of memory");
 	show(x);
 	if (x->rows) {
 		o = json_object_new_object();
@@ -478,7 +498,7 @@ static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id
 	/* A packet's record may be where nothing could be read. */
 	ctl_verdict_print(stderr, opening, iot_scan_n_segments(scan),
 			  "iotracectl: ", CTL_PRINT_PLAIN);
-	return code == CTL_OK ? IOT_VERDICT_UNKNOWN : code;
+	return IOT_MAX(code, (int)IOT_VERDICT_UNKNOWN);
 }
 
 int verb_explain(struct ctl *c, int argc, char **argv)

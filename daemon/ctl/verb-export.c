@@ -182,6 +182,8 @@ static int copy_judged(const struct job *job, struct ctl_out *out, struct export
 		 ctl_losses_final(job->scan, &v) ? "" : "at least ", (unsigned long long)v.n_lost);
 	unfiltered.filter = (struct iot_filter){0};
 	r = ctl_scan_try(&unfiltered, job->argc, job->argv, &whole, err);
+	if (r == 0 && !v.unread)
+		r = ctl_scan_whole(whole, err);
 	return r < 0 ? r : job->format->packets(job->c, whole, note, out, stats, err);
 }
 
@@ -221,7 +223,7 @@ static int export_stdout(const struct job *job)
 		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
 				  "iotracectl: ", CTL_PRINT_PLAIN);
 	ctl_note_device(job->c, scan, stats.requests + stats.observations);
-	return ctl_damage_code(v.code);
+	return ctl_damage_code(&v);
 }
 
 static int export_file(const struct job *job, const char *output)

@@ -13,8 +13,7 @@
  * A segment without a footer (torn, or still being recorded) has no counters and no ledger: sums over it
  * are lower bounds, said as such here, and null in JSON, where a number is exact.
  */
-#include <json-c/json.h>
-
+#include "daemon/ctl/json.h"
 #include "daemon/ctl/packets.h"
 #include "format/books.h"
 
@@ -275,6 +274,8 @@ int verb_replay(struct ctl *c, int argc, char **argv)
 		rows = json_object_new_array();
 	else
 		ctl_pager_open(c);
+	if (c->json && !rows)
+		return ctl_fail(CTL_ERROR, "out of memory");
 	for (size_t i = 0; code == CTL_OK && i < packets.n; i++) {
 		code = judge(&packets.captures[i], &replay);
 		if (code != CTL_OK)
@@ -303,5 +304,5 @@ int verb_replay(struct ctl *c, int argc, char **argv)
 	if (v.code != IOT_VERDICT_COMPLETE)
 		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
 				  "iotracectl: ", CTL_PRINT_PLAIN);
-	return ctl_damage_code(v.code);
+	return ctl_damage_code(&v);
 }

@@ -123,7 +123,7 @@ static int read_requests(struct iot_scan *scan, const struct iot_filter *f, stru
 	}
 }
 
-/* A ledger that cannot be read is in the verdict already; its segment's losses are not counted. */
+/* A ledger that is damaged is in the verdict already; its segment's losses are not counted. */
 static int read_losses(struct iot_segment *s, const struct iot_filter *f, struct report_view *v)
 {
 	const struct iot_segment_info *info = iot_segment_info(s);
@@ -133,8 +133,9 @@ static int read_losses(struct iot_segment *s, const struct iot_filter *f, struct
 	size_t n = 0;
 	int r;
 
-	if (!iot_segment_footer(s) || iot_segment_load_ledger(s, &losses, &n, NULL) < 0)
-		return 0;
+	r = iot_segment_footer(s) ? iot_segment_load_ledger(s, &losses, &n, NULL) : -EBADMSG;
+	if (r < 0)
+		return r == -EBADMSG ? 0 : r;
 	for (size_t i = 0; i < n; i++) {
 		if (!iot_filter_match_loss(f, s, &losses[i]))
 			continue;
@@ -233,6 +234,8 @@ static int read_latencies(const struct ctl *c, int argc, char **argv, struct rep
 	int r;
 
 	r = ctl_scan_try(c, argc, argv, &scan, err);
+	if (r == 0 && !v->verdict.unread)
+		r = ctl_scan_whole(scan, err);
 	if (r < 0)
 		return r;
 	iot_scan_columns(scan, rank_columns(v->rank.by));
@@ -338,11 +341,12 @@ int verb_report(struct ctl *c, int argc, char **argv)
 		if (r < 0)
 			return ctl_fail(CTL_ERROR, "%s", strerror(-r));
 	}
-	if (code != CTL_OK || ctl_damage_code(v.verdict.code) == CTL_OK)
+	if (code != CTL_OK || ctl_damage_code(&v.verdict) == CTL_OK)
 		return code;
 	/* The reasons are in the report; that it failed, and why, is for who reads stderr only. */
 	ctl_pager_close();
-	return ctl_fail(ctl_damage_code(v.verdict.code),
-			"the input is damaged (%s); the report is about what could be read",
-			ctl_printable(v.verdict.reasons[0], why, sizeof(why)));
+	return ctl_fail(
+		ctl_damage_code(&v.verdict),
+		"the input is damaged or was not read (%s); the report is about what could be read",
+		ctl_printable(v.verdict.reasons[0], why, sizeof(why)));
 }

@@ -9,9 +9,8 @@
  * bytes_per_record, verdict, reasons[], being_recorded}. Text leaves columns out from the right until
  * the rest fits the terminal.
  */
-#include <json-c/json.h>
-
 #include "daemon/ctl/ctl-util.h"
+#include "daemon/ctl/json.h"
 
 /* With whole names the table is this wide. */
 #define FULL_WIDTH 160
@@ -223,8 +222,5 @@ int verb_segments(struct ctl *c, int argc, char **argv)
 	r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
-	if (v.code >= IOT_VERDICT_CORRUPT)
-		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
-				  "iotracectl: ", CTL_PRINT_PLAIN);
-	return ctl_damage_code(v.code);
+	return ctl_damage_say(&v, iot_scan_n_segments(scan));
 }

@@ -8,9 +8,8 @@
  * --json: {segments: [{path, seq, verdict, ...}], whole: {verdict, code, ...}} with the fields of
  * verdict-text.c.
  */
-#include <json-c/json.h>
-
 #include "daemon/ctl/ctl-util.h"
+#include "daemon/ctl/json.h"
 
 /* Reasons printed so far, worded as the verdict of a chain words them (verify-chain.c). */
 struct said {

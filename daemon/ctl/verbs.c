@@ -242,7 +242,7 @@ void ctl_help(void)
 	       "--since and --until, the latter two --flow and --probe:\n%s%s%s\n"
 	       "Options of single verbs:\n%s\n"
 	       "Formats of export: %s\n"
-	       "Exit codes: 0 ok, 1 error or damaged input, 2 usage, 3 no daemon, 4 denied;\n"
+	       "Exit codes: 0 ok, 1 error or bad input, 2 usage, 3 no daemon, 4 denied;\n"
 	       "explain: 0 complete or proved absent, 10 lost, 11 unknown, 12 present;\n"
 	       "verify: 0 complete, 10 lost, 11 unknown, 20 torn (recoverable), or still being\n"
 	       "        recorded, 21 corrupt.\n",

@@ -5,9 +5,8 @@
  * What is not proved is never called complete: the words come from the code alone, and losses are
  * listed by what is known about them.
  */
-#include <json-c/json.h>
-
 #include "daemon/ctl/ctl-util.h"
+#include "daemon/ctl/json.h"
 #include "format/render.h"
 
 enum ctl_style ctl_verdict_style(enum iot_verdict_code code)
@@ -23,9 +22,9 @@ enum ctl_style ctl_verdict_style(enum iot_verdict_code code)
 	}
 }
 
-int ctl_damage_code(enum iot_verdict_code code)
+int ctl_damage_code(const struct iot_verdict *v)
 {
-	return code == IOT_VERDICT_CORRUPT ? CTL_ERROR : CTL_OK;
+	return v->code == IOT_VERDICT_CORRUPT || v->unread ? CTL_ERROR : CTL_OK;
 }
 
 void ctl_verdict_line(const struct iot_verdict *v, size_t n_segments, char *buf, size_t size)
@@ -51,7 +50,7 @@ void ctl_verdict_line(const struct iot_verdict *v, size_t n_segments, char *buf,
 
 int ctl_damage_say(const struct iot_verdict *v, size_t n_segments)
 {
-	int code = ctl_damage_code(v->code);
+	int code = ctl_damage_code(v);
 
 	if (code != CTL_OK) {
 		fflush(stdout);
@@ -228,10 +227,7 @@ struct json_object *ctl_verdict_json(const struct iot_verdict *v)
 
 int ctl_json_print(struct json_object *o)
 {
-	const char *text = o ? json_object_to_json_string_ext(
-				       o, JSON_C_TO_STRING_PRETTY | JSON_C_TO_STRING_SPACED |
-						  JSON_C_TO_STRING_NOSLASHESCAPE)
-			     : NULL;
+	_cleanup_free_ char *text = ctl_json_string(o, true);
 	int r = CTL_OK;
 
 	if (!text)
