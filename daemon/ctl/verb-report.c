@@ -345,8 +345,8 @@ int verb_report(struct ctl *c, int argc, char **argv)
 		return code;
 	/* The reasons are in the report; that it failed, and why, is for who reads stderr only. */
 	ctl_pager_close();
-	return ctl_fail(
-		ctl_damage_code(&v.verdict),
-		"the input is damaged or was not read (%s); the report is about what could be read",
-		ctl_printable(v.verdict.reasons[0], why, sizeof(why)));
+	return ctl_fail(ctl_damage_code(&v.verdict),
+			"the input %s (%s); the report is about what could be read",
+			v.verdict.code == IOT_VERDICT_CORRUPT ? "is damaged" : "was not all read",
+			ctl_printable(v.verdict.reasons[0], why, sizeof(why)));
 }
