@@ -74,10 +74,18 @@ static bool fails(enum fail_call call, int usual)
 	return true;
 }
 
-/* Bytes that a read or write is to move: all of them, or half; -1 to fail. */
-static ssize_t limited(enum fail_call call, int usual, size_t size)
+/* Events, timers and sockets have no such failures. */
+static bool is_file(int fd)
 {
-	if (!fails(call, usual))
+	struct stat st;
+
+	return syscall(SYS_fstat, fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Bytes that a read or write is to move: all of them, or half; -1 to fail. */
+static ssize_t limited(enum fail_call call, int fd, int usual, size_t size)
+{
+	if (!control || !is_file(fd) || !fails(call, usual))
 		return (ssize_t)size;
 	if (control->how != FAIL_SHORT)
 		return -1;
@@ -177,28 +185,28 @@ int memfd_create(const char *name, unsigned int flags)
 
 ssize_t read(int fd, void *buf, size_t size)
 {
-	ssize_t n = limited(FAIL_READ, EIO, size);
+	ssize_t n = limited(FAIL_READ, fd, EIO, size);
 
 	return n < 0 ? -1 : syscall(SYS_read, fd, buf, n);
 }
 
 ssize_t pread(int fd, void *buf, size_t size, off_t offset)
 {
-	ssize_t n = limited(FAIL_READ, EIO, size);
+	ssize_t n = limited(FAIL_READ, fd, EIO, size);
 
 	return n < 0 ? -1 : syscall(SYS_pread64, fd, buf, n, offset);
 }
 
 ssize_t write(int fd, const void *buf, size_t size)
 {
-	ssize_t n = limited(FAIL_WRITE, ENOSPC, size);
+	ssize_t n = limited(FAIL_WRITE, fd, ENOSPC, size);
 
 	return n < 0 ? -1 : syscall(SYS_write, fd, buf, n);
 }
 
 ssize_t pwrite(int fd, const void *buf, size_t size, off_t offset)
 {
-	ssize_t n = limited(FAIL_WRITE, ENOSPC, size);
+	ssize_t n = limited(FAIL_WRITE, fd, ENOSPC, size);
 
 	return n < 0 ? -1 : syscall(SYS_pwrite64, fd, buf, n, offset);
 }
