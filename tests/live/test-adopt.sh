@@ -9,10 +9,10 @@
 #
 # usage: test-adopt.sh [PHASE...]	of: one two small named named-two config programs lost part (all)
 #
-# IOT_ADOPT_KILLS (default 12): kills at random for each kind of rings. IOT_ADOPT_NAMED (default 1): rounds
+# IOT_ADOPT_KILLS (default 8): kills at random for each kind of rings. IOT_ADOPT_NAMED (default 1): rounds
 # through the named points. A longer count than make check's: IOT_ADOPT_KILLS=500 IOT_ADOPT_NAMED=10.
 #
-# timeout: 240
+# timeout: 480
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
@@ -33,7 +33,7 @@ cleanup() {
 }
 trap cleanup EXIT
 loop_setup "$dir" 64M || bail "loop device" "none to be had"
-kills=${IOT_ADOPT_KILLS:-12}
+kills=${IOT_ADOPT_KILLS:-8}
 rounds=${IOT_ADOPT_NAMED:-1}
 
 # begin PHASE [CONFIGURATION LINE...]
@@ -198,13 +198,12 @@ phase_small() {
 
 # ---- at instants with a name ------------------------------------------------------------------------------
 
+# Deaths of successors follow deaths that leave them something to do.
 named() {
 	local i
 	unpassed=
 	for ((i = 0; i < rounds; i++)); do
-		kill_at next-open:1 next-noted:1 flipped:1 flipped:2 block:1 block:7 block-written:1 block-written:8 \
-			footer:1 sealed:1 synced:1 renamed:1 before-clear:1 clearing:1 cleared:1 resume-flipped:1 resumed:1 \
-			flipped:1 resumed:1 clearing:1 resume-flipped:1 footer:1 resumed:1
+		kill_at "$@"
 	done
 	assert_eq "$phase: every named point is passed" "" "$unpassed"
 }
@@ -212,7 +211,8 @@ named() {
 phase_named() {
 	begin "named, one ring"
 	load --rw=randrw --iodepth=8 --rate_iops=2000
-	named
+	named next-open:1 next-noted:1 flipped:1 resume-flipped:1 flipped:2 resumed:1 block:1 block:7 block-written:1 block-written:8 \
+		footer:1 sealed:1 synced:1 renamed:1 before-clear:1 clearing:1 resumed:1 cleared:1
 	end
 	exact
 	proved
@@ -221,7 +221,7 @@ phase_named() {
 phase_named_two() {
 	begin "named, two rings" "ring_cpus: 1"
 	load --rw=randrw --iodepth=8 --numjobs=2 --rate_iops=1500
-	named
+	named flipped:1 resumed:1 block:1 block-written:1 block-written:8 footer:1 clearing:1 resume-flipped:1
 	end
 	exact
 	proved
@@ -281,7 +281,8 @@ phase_programs() {
 # As without anybody who keeps anything: a torn file, recovered, and a verdict that says so.
 torn() {
 	assert_eq "$phase: two captures" 2 "$(captures)"
-	assert_eq "$phase: the first was recovered" 1 "$(jq '[.[] | select(.reason == "recovered")] | length' "$iot_dir/segments.json")"
+	# Two files are open while one epoch follows another.
+	assert_num "$phase: the first was recovered" "$(jq '[.[] | select(.reason == "recovered")] | length' "$iot_dir/segments.json")" -ge 1
 	assert_eq "$phase: no record twice" 0 "$(twice)"
 	assert_eq "$phase: the first is not proved" 11 "$(verdict 1)"
 	assert_eq "$phase: the second is" yes "$([[ $(verdict 2) = @(0|10) ]] && echo yes)"
