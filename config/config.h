@@ -99,6 +99,9 @@ struct iot_config *iot_config_free(struct iot_config *c);
 int iot_config_set(struct iot_config *c, const char *key, const char *text, const char *origin,
 		   struct iot_error *err) IOT_MUST_CHECK;
 
+/* "file:line" or option that set the key, NULL = nobody, it has its default. Borrowed. */
+const char *iot_config_origin(const struct iot_config *c, const char *key);
+
 /* The effective configuration as YAML, every key with its value and source comment. Caller frees. */
 int iot_config_dump(const struct iot_config *c, char **ret) IOT_MUST_CHECK;
 

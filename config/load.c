@@ -103,6 +103,14 @@ static int make_absolute(const char *path, char **ret)
 	return 0;
 }
 
+const char *iot_config_origin(const struct iot_config *c, const char *key)
+{
+	for (size_t i = 0; c->origin && i < config_n_keys; i++)
+		if (strcmp(config_keys[i].path, key) == 0)
+			return c->origin[i];
+	return NULL;
+}
+
 int iot_config_set(struct iot_config *c, const char *key, const char *text, const char *origin,
 		   struct iot_error *err)
 {

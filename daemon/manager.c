@@ -7,7 +7,9 @@
  * Stop is the reverse, and a job: gate closed, probes detached, the worker drained and sealed, while the
  * loop goes on to answer, to ask the service manager for time and to feed the watchdog.
  */
+#include "daemon/control-socket.h"
 #include "daemon/manager-private.h"
+#include "daemon/probes-filter.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -187,6 +189,42 @@ static void identify(struct manager *m)
 	}
 }
 
+static int refuse(const struct iot_config *c, const char *key, const char *why,
+		  struct iot_error *err)
+{
+	const char *origin = iot_config_origin(c, key);
+
+	return iot_error_set(err, -EINVAL, "%s%s`%s`: %s", origin ? origin : "", origin ? ": " : "",
+			     key, why);
+}
+
+/* What the parser cannot know: whether libpcap takes the filter, and whether there is such a group. */
+static int check_meaning(const struct iot_config *c, struct iot_error *err)
+{
+	_cleanup_free_ struct filter_insn *insns = calloc(FILTER_ROOM, sizeof(*insns));
+	struct iot_error why = {0};
+	char text[160];
+	gid_t gid;
+	int r;
+
+	if (!insns)
+		return iot_error_set(err, -ENOMEM, "out of memory");
+	if (*c->packets.filter) {
+		r = filter_compile(c->packets.filter, insns, &why);
+		if (r == -ENOMEM)
+			return iot_error_set(err, r, "%s", why.text);
+		if (r < 0)
+			return refuse(c, "streams.packet.filter", why.text, err);
+	}
+	if (*c->socket_group && control_group_id(c->socket_group, &gid) < 0) {
+		snprintf(text, sizeof(text),
+			 "there is no group '%.64s'; create it or leave the key out",
+			 c->socket_group);
+		return refuse(c, "socket_group", text, err);
+	}
+	return 0;
+}
+
 int manager_load_config(const struct args *args, struct iot_config **ret, struct iot_error *err)
 {
 	_cleanup_(iot_config_freep) struct iot_config *c = NULL;
@@ -209,6 +247,9 @@ int manager_load_config(const struct args *args, struct iot_config **ret, struct
 		return iot_error_set(err, -EINVAL,
 				     "no stream is enabled, there is nothing to record; set "
 				     "streams.block.enabled or streams.packet.enabled to true");
+	r = check_meaning(c, err);
+	if (r < 0)
+		return r;
 	*ret = IOT_TAKE_PTR(c);
 	return 0;
 }

@@ -95,10 +95,11 @@ static int read_header(struct iot_segment *s, struct iot_error *err)
 	int r;
 
 	if (s->size == 0)
-		return iot_error_set(err, -EBADMSG,
-				     "%s: offset 0: empty file (nothing was recorded in it; it can "
-				     "be deleted)",
-				     s->path);
+		return iot_error_set(
+			err, -EBADMSG,
+			"%s: offset 0: empty file (what was recorded in it, if anything, "
+			"is gone; look for another copy)",
+			s->path);
 	r = iot_segment_pread(s, 0, prefix, IOT_MIN(s->size, sizeof(prefix)), err);
 	if (r < 0)
 		return r;
@@ -147,8 +148,8 @@ static int read_header(struct iot_segment *s, struct iot_error *err)
 	return 0;
 torn:
 	return iot_error_set(err, -EBADMSG,
-			     "%s: offset %llu: the file ends inside its header (nothing was "
-			     "recorded in it)",
+			     "%s: offset %llu: the file ends inside its header (what was "
+			     "recorded in it, if anything, is gone)",
 			     s->path, (unsigned long long)s->size);
 }
 

@@ -12,15 +12,16 @@
 struct iot_path {
 	char *path;
 	bool named; /* by a person, not found below a directory */
+	bool aside; /* set aside by the daemon's recovery: *.bad */
 };
 
 struct iot_paths {
 	struct iot_path *items;
 	size_t n;
+	size_t n_aside;
 	size_t cap;
-	struct iot_error
-		*skipped; /* directories that could not be read, at most IOT_PATHS_SKIPPED_MAX */
-	size_t n_skipped; /* all of them */
+	struct iot_error *skipped; /* what could not be read, at most IOT_PATHS_SKIPPED_MAX */
+	size_t n_skipped;	   /* all of them */
 	int first_error;
 };
 #define IOT_PATHS_SKIPPED_MAX 16U
@@ -28,6 +29,18 @@ int iot_paths_expand(const char *const *paths, size_t n, struct iot_paths *ret,
 		     struct iot_error *err) IOT_MUST_CHECK;
 void iot_paths_done(struct iot_paths *p);
 char *iot_path_sealed(const char *path);
+
+/* ---- scan-copies.c: files of one segment, and what should be there and is not ---- */
+
+bool iot_same_segment(const struct iot_segment *x, const struct iot_segment *y);
+/* Segments are sorted; the copies move to the end. *n becomes the number of segments. */
+int iot_copies_part(struct iot_segment **segments, size_t *n, struct iot_verdict *notes,
+		    struct iot_error *err) IOT_MUST_CHECK;
+/* The daemon's recovery set the file aside: is what it held in one of the segments? */
+int iot_aside_note(struct iot_segment **segments, size_t n, const char *path,
+		   struct iot_verdict *notes) IOT_MUST_CHECK;
+/* A capture that went on after its last segment here, since it was sealed for the next one. */
+void iot_ends_note(struct iot_segment **segments, size_t n, struct iot_verdict *notes);
 
 /* ---- filter.c: iot_filter_match in parts, so that a scan can keep the answer per device ---- */
 

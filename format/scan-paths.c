@@ -4,8 +4,9 @@
  * means every *.iot and *.open below it (a state directory, or an archive tree of any depth).
  *
  * Symbolic links are followed where a person named them and nowhere below, so that a tree cannot
- * lead out of itself or into a loop. A directory below that cannot be read is skipped and noted: it
- * may have held segments, which becomes part of the verdict. Files that vanish while the tree is read were deleted by
+ * lead out of itself or into a loop. A directory below that cannot be read is skipped and noted, and
+ * so is anything with a segment's name that is no file: there may have been records, which becomes part
+ * of the verdict. For the same reason files that the daemon set aside (*.bad) are listed, apart. Files that vanish while the tree is read were deleted by
  * retention or renamed at their seal; the latter are found under their new name.
  */
 #include "format/scan-internal.h"
@@ -25,7 +26,7 @@ void iot_paths_done(struct iot_paths *p)
 	*p = (struct iot_paths){0};
 }
 
-static int add_path(struct iot_paths *p, char *path, bool named)
+static int add_path(struct iot_paths *p, char *path, bool named, bool aside)
 {
 	struct iot_path *items;
 
@@ -42,7 +43,8 @@ static int add_path(struct iot_paths *p, char *path, bool named)
 		p->items = items;
 		p->cap = cap;
 	}
-	p->items[p->n++] = (struct iot_path){.path = path, .named = named};
+	p->items[p->n++] = (struct iot_path){.path = path, .named = named, .aside = aside};
+	p->n_aside += aside;
 	return 0;
 }
 
@@ -69,6 +71,21 @@ static bool has_suffix(const char *name, const char *suffix)
 	size_t n = strlen(name), k = strlen(suffix);
 
 	return n > k && strcmp(name + n - k, suffix) == 0;
+}
+
+static bool is_segment_name(const char *name)
+{
+	return has_suffix(name, ".iot") || has_suffix(name, ".open");
+}
+
+/* What the daemon calls a segment that it could not recover: .bad, .bad.1 and so on. */
+static bool is_aside_name(const char *name)
+{
+	const char *bad = strstr(name, ".bad");
+
+	if (!bad || (strncmp(name, "block-", 6) != 0 && strncmp(name, "packet-", 7) != 0))
+		return false;
+	return !bad[4] || (bad[4] == '.' && bad[5] && !bad[5 + strspn(bad + 5, "0123456789")]);
 }
 
 static char *join(const char *dir, const char *name)
@@ -123,15 +140,26 @@ static int walk(struct iot_paths *p, int fd, const char *path, unsigned int dept
 			continue;
 		}
 		if (S_ISREG(st.st_mode)) {
-			if (!has_suffix(e->d_name, ".iot") && !has_suffix(e->d_name, ".open"))
+			bool aside = is_aside_name(e->d_name);
+
+			if (!aside && !is_segment_name(e->d_name))
 				continue;
-			r = add_path(p, IOT_TAKE_PTR(child), false);
+			r = add_path(p, IOT_TAKE_PTR(child), false, aside);
 			if (r < 0)
 				return r;
 			continue;
 		}
-		if (!S_ISDIR(st.st_mode))
+		if (!S_ISDIR(st.st_mode)) {
+			if (!is_segment_name(e->d_name))
+				continue;
+			r = skip(p, child, -EINVAL,
+				 S_ISLNK(st.st_mode)
+					 ? "a symbolic link (name it to have it followed)"
+					 : "a segment's name, but no file");
+			if (r < 0)
+				return r;
 			continue;
+		}
 		if (depth >= MAX_DEPTH) {
 			r = skip(p, child, -ELOOP,
 				 "directories nested too deep (name a directory further down)");
@@ -164,17 +192,18 @@ int iot_paths_expand(const char *const *paths, size_t n, struct iot_paths *ret,
 		     struct iot_error *err)
 {
 	_cleanup_(iot_paths_done) struct iot_paths p = {0};
+	size_t kept = 0;
 	int r;
 
 	for (size_t i = 0; i < n; i++) {
-		size_t before = p.n;
+		size_t before = p.n - p.n_aside;
 		struct stat st;
 		int fd;
 
 		if (stat(paths[i], &st) < 0)
 			return iot_error_set(err, -errno, "%s: %s", paths[i], strerror(errno));
 		if (!S_ISDIR(st.st_mode)) {
-			r = add_path(&p, strdup(paths[i]), true);
+			r = add_path(&p, strdup(paths[i]), true, false);
 			if (r < 0)
 				return r;
 			continue;
@@ -185,12 +214,12 @@ int iot_paths_expand(const char *const *paths, size_t n, struct iot_paths *ret,
 		r = walk(&p, fd, paths[i], 0, err);
 		if (r < 0)
 			return r;
-		if (p.n == before && p.n_skipped)
+		if (p.n - p.n_aside == before && p.n_skipped)
 			return iot_error_set(
 				err, p.first_error,
 				"%s; no segments (*.iot, *.open) in what could be read of %s",
 				p.skipped[0].text, paths[i]);
-		if (p.n == before)
+		if (p.n - p.n_aside == before)
 			return iot_error_set(err, -ENOENT,
 					     "%s: no segments (*.iot, *.open) here or below",
 					     paths[i]);
@@ -198,6 +227,17 @@ int iot_paths_expand(const char *const *paths, size_t n, struct iot_paths *ret,
 	/* One order for one tree, whatever readdir says; the scan orders by what is in the files. */
 	if (p.n > 1)
 		qsort(p.items, p.n, sizeof(*p.items), cmp_path);
+	/* A file that was named beside its directory is one file. */
+	for (size_t i = 0; i < p.n; i++) {
+		if (kept && strcmp(p.items[kept - 1].path, p.items[i].path) == 0) {
+			p.items[kept - 1].named |= p.items[i].named;
+			p.n_aside -= p.items[i].aside;
+			free(p.items[i].path);
+		} else {
+			p.items[kept++] = p.items[i];
+		}
+	}
+	p.n = kept;
 	*ret = p;
 	p = (struct iot_paths){0};
 	return 0;

@@ -4,7 +4,8 @@
  *
  * A file that cannot be used is not a reason to withhold the others: it is noted and becomes part
  * of the verdict. Only what a person named and does not exist, or a scan without a single segment,
- * is an error. The same segment may be found twice (state directory and archive): it is read once.
+ * is an error. The same segment may be found twice (state directory and archive): it is read once,
+ * from a copy that is whole (scan-copies.c).
  */
 #include "format/books.h"
 #include "format/scan-internal.h"
@@ -24,6 +25,7 @@ struct dev_answer {
 struct iot_scan {
 	struct iot_segment **segments;
 	size_t n_segments;
+	size_t n_copies; /* behind the segments */
 	struct iot_filter filter;
 	uint64_t columns;
 	struct iot_merge *merge[IOT_STREAM_PACKET + 1]; /* by stream; started by its first record */
@@ -51,44 +53,6 @@ static int cmp_segment(const void *a, const void *b)
 		c = (iot_segment_footer(x)->reason == IOT_SEAL_RECOVERED) -
 		    (iot_segment_footer(y)->reason == IOT_SEAL_RECOVERED);
 	return c ? c : strcmp(iot_segment_path(x), iot_segment_path(y));
-}
-
-static bool same_segment(const struct iot_segment *x, const struct iot_segment *y)
-{
-	const struct iot_segment_info *a = iot_segment_info(x), *b = iot_segment_info(y);
-
-	return a->stream == b->stream && a->seq == b->seq &&
-	       memcmp(a->capture_id, b->capture_id, sizeof(a->capture_id)) == 0;
-}
-
-/* Two sealed files of one seq that differ are a contradiction; a torn or recovered copy is not. */
-static bool contradict(const struct iot_segment *x, const struct iot_segment *y)
-{
-	const struct iot_footer *a = iot_segment_footer(x), *b = iot_segment_footer(y);
-
-	return a && b && a->reason != IOT_SEAL_RECOVERED && b->reason != IOT_SEAL_RECOVERED &&
-	       iot_segment_footer_hash(x) != iot_segment_footer_hash(y);
-}
-
-static void drop_copies(struct iot_scan *sc)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < sc->n_segments; i++) {
-		struct iot_segment *s = sc->segments[i];
-
-		if (kept == 0 || !same_segment(sc->segments[kept - 1], s)) {
-			sc->segments[kept++] = s;
-			continue;
-		}
-		if (contradict(sc->segments[kept - 1], s))
-			iot_verdict_reason(&sc->opening, IOT_VERDICT_UNKNOWN,
-					   "segment %llu: two files differ, %s was not read",
-					   (unsigned long long)iot_segment_info(s)->seq,
-					   iot_segment_path(s));
-		iot_segment_close(s);
-	}
-	sc->n_segments = kept;
 }
 
 /* A negative result ends the scan; a file that is unusable is noted, with its error kept. */
@@ -131,6 +95,7 @@ int iot_scan_open(const char *const *paths, size_t n_paths, const struct iot_fil
 	_cleanup_(iot_paths_done) struct iot_paths files = {0};
 	struct iot_error first = {0};
 	int r, first_code = 0;
+	size_t n;
 
 	sc = calloc(1, sizeof(*sc));
 	if (!sc)
@@ -141,19 +106,20 @@ int iot_scan_open(const char *const *paths, size_t n_paths, const struct iot_fil
 	r = iot_paths_expand(paths, n_paths, &files, err);
 	if (r < 0)
 		return r;
-	/* Whether a directory holds segments is not known where it cannot be read. */
+	/* Whether there were records is not known where nothing can be read. */
 	for (size_t i = 0; i < IOT_MIN(files.n_skipped, IOT_PATHS_SKIPPED_MAX); i++)
 		iot_verdict_reason(&sc->opening, IOT_VERDICT_UNKNOWN, "not read: %s",
 				   files.skipped[i].text);
 	if (files.n_skipped > IOT_PATHS_SKIPPED_MAX)
-		iot_verdict_reason(&sc->opening, IOT_VERDICT_UNKNOWN,
-				   "not read: %zu more directories",
+		iot_verdict_reason(&sc->opening, IOT_VERDICT_UNKNOWN, "not read: %zu more",
 				   files.n_skipped - IOT_PATHS_SKIPPED_MAX);
 	sc->opening.unread = files.n_skipped > 0;
 	sc->segments = calloc(files.n + 1, sizeof(struct iot_segment *));
 	if (!sc->segments)
 		return iot_error_set(err, -ENOMEM, "out of memory");
 	for (size_t i = 0; i < files.n; i++) {
+		if (files.items[i].aside)
+			continue;
 		r = open_one(sc, &files.items[i], &first, &first_code);
 		if (r < 0)
 			return iot_error_set(err, r, "%s", first.text);
@@ -164,7 +130,16 @@ int iot_scan_open(const char *const *paths, size_t n_paths, const struct iot_fil
 		return first_code ? iot_error_set(err, first_code, "%s", first.text)
 				  : iot_error_set(err, -ENOENT, "no segments to read");
 	qsort(sc->segments, sc->n_segments, sizeof(struct iot_segment *), cmp_segment);
-	drop_copies(sc);
+	n = sc->n_segments;
+	r = iot_copies_part(sc->segments, &sc->n_segments, &sc->opening, err);
+	sc->n_copies = n - sc->n_segments;
+	for (size_t i = 0; r == 0 && files.n_aside && i < files.n; i++)
+		if (files.items[i].aside)
+			r = iot_aside_note(sc->segments, sc->n_segments, files.items[i].path,
+					   &sc->opening);
+	if (r < 0)
+		return iot_error_set(err, r, "%s", err && err->text[0] ? err->text : strerror(-r));
+	iot_ends_note(sc->segments, sc->n_segments, &sc->opening);
 	*ret = IOT_TAKE_PTR(sc);
 	return 0;
 }
@@ -175,7 +150,7 @@ struct iot_scan *iot_scan_close(struct iot_scan *sc)
 		return NULL;
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(sc->merge); i++)
 		iot_merge_free(sc->merge[i]);
-	for (size_t i = 0; i < sc->n_segments; i++)
+	for (size_t i = 0; i < sc->n_segments + sc->n_copies; i++)
 		iot_segment_close(sc->segments[i]);
 	free(sc->segments);
 	free(sc);
@@ -190,6 +165,16 @@ size_t iot_scan_n_segments(const struct iot_scan *sc)
 struct iot_segment *iot_scan_segment(const struct iot_scan *sc, size_t i)
 {
 	return sc->segments[i];
+}
+
+size_t iot_scan_n_copies(const struct iot_scan *sc)
+{
+	return sc->n_copies;
+}
+
+struct iot_segment *iot_scan_copy(const struct iot_scan *sc, size_t i)
+{
+	return i < sc->n_copies ? sc->segments[sc->n_segments + i] : NULL;
 }
 
 void iot_scan_columns(struct iot_scan *sc, uint64_t columns)

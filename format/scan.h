@@ -47,6 +47,10 @@ size_t iot_scan_n_segments(const struct iot_scan *sc);
 /* Sorted by (stream, capture, seq). Borrowed. */
 struct iot_segment *iot_scan_segment(const struct iot_scan *sc, size_t i);
 
+/* Further files of segments that are read from another, in the same order. Borrowed. */
+size_t iot_scan_n_copies(const struct iot_scan *sc);
+struct iot_segment *iot_scan_copy(const struct iot_scan *sc, size_t i);
+
 /* columns as in iot_segment_read_block. Positive IOT_READ_END at the end. *ret_segment (may be
  * NULL) = where the record comes from, for names and clocks. */
 void iot_scan_columns(struct iot_scan *sc, uint64_t columns);
@@ -60,10 +64,10 @@ size_t iot_scan_n_stream(const struct iot_scan *sc, enum iot_stream stream);
 /* Losses of all segments that pass the filter (op, dev, time). Caller frees. */
 int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n,
 		    struct iot_error *err) IOT_MUST_CHECK;
+/* Files and directories that could not be used, what else is missing, and why. Borrowed. */
+const struct iot_verdict *iot_scan_opening(const struct iot_scan *sc);
 /* Verdict over all segments, chains checked: as `verify` would say, without decoding every record
  * when full is false. */
-/* Files and directories that could not be used, and why. Borrowed. */
-const struct iot_verdict *iot_scan_opening(const struct iot_scan *sc);
 int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret,
 		     struct iot_error *err) IOT_MUST_CHECK;
 

@@ -119,8 +119,11 @@ int iot_writer_open(int dirfd, const char *name, const struct iot_segment_info *
 	if (w->fd < 0)
 		return -errno;
 	r = write_header(w, info);
-	if (r < 0)
+	if (r < 0) {
+		/* Nothing is recorded in it; left behind it would speak of records that were lost. */
+		(void)unlinkat(dirfd, name, 0);
 		return r;
+	}
 	*ret = IOT_TAKE_PTR(w);
 	return 0;
 }

@@ -24,6 +24,12 @@ static int read_numbers(const char *name, FILE *f, uint64_t *ret, struct iot_err
 		char *text = line + strspn(line, " \t");
 
 		n_lines++;
+		/* Bytes that are no text have no line ends either, and might never end. */
+		if (!strchr(line, '\n') && !feof(f))
+			return iot_error_set(err, -EINVAL,
+					     "%s:%u: a line of more than %zu bytes; write one "
+					     "number a line, like 4096 or 64MiB",
+					     name, n_lines, sizeof(line) - 2);
 		text[strcspn(text, "#\r\n")] = '\0';
 		for (size_t n = strlen(text); n && (text[n - 1] == ' ' || text[n - 1] == '\t');)
 			text[--n] = '\0';

@@ -222,5 +222,8 @@ int verb_segments(struct ctl *c, int argc, char **argv)
 	r = ctl_scan_verdict(scan, false, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
+	if (ctl_damage_code(&v) == CTL_OK && iot_scan_opening(scan)->n_reasons)
+		ctl_verdict_print(stderr, &v, iot_scan_n_segments(scan),
+				  "iotracectl: ", CTL_PRINT_PLAIN);
 	return ctl_damage_say(&v, iot_scan_n_segments(scan));
 }

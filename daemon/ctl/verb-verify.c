@@ -5,7 +5,8 @@
  * Everything a footer claims is recomputed from the blocks. The exit code is the worst verdict:
  * 0 complete, 10 lost (each loss with its owner), 11 unknown, 20 torn (recoverable) or still being
  * recorded, 21 corrupt. Text says each reason once: "together" has those that no segment has alone.
- * --json: {segments: [{path, seq, verdict, ...}], whole: {verdict, code, ...}} with the fields of
+ * Of files of one segment one is read, and all are verified.
+ * --json: {segments: [{path, seq, copy, verdict, ...}], whole: {verdict, code, ...}} with the fields of
  * verdict-text.c.
  */
 #include "daemon/ctl/ctl-util.h"
@@ -58,8 +59,8 @@ static void drop_said(struct iot_verdict *v, const struct said *said)
 	v->n_reasons = kept;
 }
 
-static int verify_one(struct iot_segment *s, enum ctl_print how, struct json_object *rows,
-		      struct said *said, enum iot_verdict_code *worst)
+static int verify_one(struct iot_segment *s, bool copy, enum ctl_print how,
+		      struct json_object *rows, struct said *said, enum iot_verdict_code *worst)
 {
 	struct iot_error err = {0};
 	struct iot_verdict v;
@@ -77,12 +78,14 @@ static int verify_one(struct iot_segment *s, enum ctl_print how, struct json_obj
 			return ctl_fail(CTL_ERROR, "out of memory");
 		json_object_object_add(o, "path", ctl_json_text(iot_segment_path(s)));
 		json_object_object_add(o, "seq", ctl_json_u64(iot_segment_info(s)->seq));
+		json_object_object_add(o, "copy", json_object_new_boolean(copy));
 		json_object_array_add(rows, o);
 		return CTL_OK;
 	}
 	if (remember(said, &v, iot_segment_info(s)->seq) < 0)
 		return ctl_fail(CTL_ERROR, "out of memory");
-	printf("%s: ", ctl_printable(iot_segment_path(s), path, sizeof(path)));
+	printf("%s: %s", ctl_printable(iot_segment_path(s), path, sizeof(path)),
+	       copy ? "a further copy: " : "");
 	ctl_verdict_print(stdout, &v, 1, "", how);
 	return CTL_OK;
 }
@@ -141,7 +144,9 @@ int verb_verify(struct ctl *c, int argc, char **argv)
 	if (c->verbose)
 		how |= CTL_PRINT_ALL;
 	for (size_t i = 0; code == CTL_OK && i < iot_scan_n_segments(scan); i++)
-		code = verify_one(iot_scan_segment(scan, i), how, rows, &said, &worst);
+		code = verify_one(iot_scan_segment(scan, i), false, how, rows, &said, &worst);
+	for (size_t i = 0; code == CTL_OK && i < iot_scan_n_copies(scan); i++)
+		code = verify_one(iot_scan_copy(scan, i), true, how, rows, &said, &worst);
 	if (code == CTL_OK)
 		code = verify_whole(scan, how, rows, &said, &worst);
 	json_object_put(rows);
