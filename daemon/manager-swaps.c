@@ -67,7 +67,7 @@ void manager_swaps_look(struct manager *m)
 	swaps_done(&m->swaps);
 	m->swaps = now;
 	for (size_t i = 0; i < m->n_streams; i++) {
-		r = probes_refresh_swap_areas(m->streams[i].probes);
+		r = probes_set_swap_areas(m->streams[i].probes, &m->swaps);
 		if (r < 0)
 			log_error("swap areas: %s: requests to new ones are not told as swap",
 				  strerror(-r));

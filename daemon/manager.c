@@ -345,6 +345,12 @@ int manager_start(struct manager *m, struct iot_error *err)
 	r = control_open(&co, &m->control, err);
 	if (r < 0)
 		return r == -EADDRINUSE ? EX_TEMPFAIL : EX_CANTCREAT;
+	/* Before a gate opens: where swap is told by its place, programs must know the areas. */
+	r = manager_swaps_start(m);
+	if (r < 0) {
+		iot_error_set(err, r, "/proc/swaps: %s", strerror(-r));
+		return EX_OSERR;
+	}
 	for (size_t i = 0; i < m->n_streams; i++) {
 		r = start_stream(m, &m->streams[i], err);
 		if (r != 0)
@@ -352,9 +358,7 @@ int manager_start(struct manager *m, struct iot_error *err)
 	}
 	manager_check_swap(m);
 	manager_check_devices(m);
-	r = manager_swaps_start(m);
-	if (r >= 0)
-		r = manager_watch_start(m);
+	r = manager_watch_start(m);
 	if (r >= 0 && m->args->duration_ns)
 		r = sd_event_add_time_relative(m->event, &m->duration, CLOCK_MONOTONIC,
 					       m->args->duration_ns / 1000, 0, on_duration, m);

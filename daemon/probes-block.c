@@ -293,16 +293,6 @@ static int set_blank(struct probes *p, struct iot_error *err)
 	return r < 0 ? iot_error_set(err, r, "cannot set up the maps: %s", strerror(-r)) : 0;
 }
 
-static int finish_maps(struct probes *p, struct iot_error *err)
-{
-	int r = set_blank(p, err);
-
-	if (r < 0)
-		return r;
-	r = probes_refresh_swap_areas(p);
-	return r < 0 ? iot_error_set(err, r, "cannot read /proc/swaps: %s", strerror(-r)) : 0;
-}
-
 static int decide(struct probes *p, const struct probes_options *opts, struct iot_error *err)
 {
 	p->first_probe = 0;
@@ -338,7 +328,7 @@ int probes_block_load(struct probes *p, const struct probes_options *opts, struc
 		r = try_load(p, &list[i], opts->stream, &own);
 		if (r >= 0) {
 			note_copies(p, list[i].copies);
-			return finish_maps(p, err);
+			return set_blank(p, err);
 		}
 		if (own.text[0])
 			return iot_error_set(err, r, "%s", own.text);

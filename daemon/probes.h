@@ -15,6 +15,7 @@
 #include "format/record.h"
 
 struct probes;
+struct swaps;
 
 /* How the running kernel encodes what the wire carries raw; the decoder's only kernel knowledge. */
 struct probes_kernel {
@@ -155,8 +156,8 @@ int probes_slot_clear(struct probes *p, unsigned int slot) IOT_MUST_CHECK;
 int probes_missed(struct probes *p, uint64_t *missed) IOT_MUST_CHECK;
 /* Requests in flight now (ev_block values with EV_BLOCK_IN_FLIGHT). Caller frees. */
 int probes_in_flight(struct probes *p, struct ev_block **ret, size_t *ret_n) IOT_MUST_CHECK;
-/* Reads /proc/swaps anew, where programs need it to tell swap: whenever it may have changed. */
-int probes_refresh_swap_areas(struct probes *p) IOT_MUST_CHECK;
+/* The active swap areas, where programs need them to tell swap: before the gate opens, and when they change. */
+int probes_set_swap_areas(struct probes *p, const struct swaps *areas) IOT_MUST_CHECK;
 /* Re-resolves the device filter against the devices present (start, reload, every second if set). */
 int probes_set_devices(struct probes *p, const struct iot_device_filter *f) IOT_MUST_CHECK;
 /* Patterns that no disk present matches, as "include nvme9n1, exclude zd*"; "" = none. */

@@ -374,7 +374,55 @@ static void judge_file(const struct swaps_paths *paths, struct swaps_area *a)
 		judge(a, SWAPS_UNKNOWN, "%s: no block device is known beneath it", m.type);
 }
 
+/* ---- places ------------------------------------------------------------------------------------ */
+
+static bool read_number(const struct swaps_paths *paths, const char *name, const char *below,
+			uint64_t *ret)
+{
+	char text[32];
+
+	return read_line(paths, name, below, text, sizeof(text)) && iot_parse_u64(text, ret) >= 0;
+}
+
+/* Where on its disk an area lies that is a disk or a partition; else, and if it has gone, end stays 0. */
+static void place(const struct swaps_paths *paths, struct swaps_area *a)
+{
+	char disk[64], number[32];
+	uint64_t start = 0, size;
+	uint32_t dev;
+
+	whole_disk(paths, a->disk, disk);
+	if (!read_number(paths, a->disk, "size", &size) ||
+	    !read_line(paths, disk, "dev", number, sizeof(number)) || !parse_dev(number, &dev))
+		return;
+	if (exists(paths, a->disk, "partition") && !read_number(paths, a->disk, "start", &start))
+		return;
+	a->place_dev = dev;
+	a->first = start;
+	a->end = start + size;
+}
+
 /* ---- all ---------------------------------------------------------------------------------------- */
+
+static const char *which(bool out, bool in)
+{
+	return out && in ? "swap" : out ? "swap-out" : "swap-in";
+}
+
+/* What the requests of a covered area say, as far as this kernel lets them be told. */
+static void judge_ability(uint8_t swap_out, uint8_t swap_in, struct swaps_area *a)
+{
+	bool out_by_place = swap_out == IOT_ABILITY_PARTITION;
+	bool in_by_place = swap_in == IOT_ABILITY_PARTITION;
+
+	if (!swap_out || !swap_in)
+		judge(a, SWAPS_UNTAGGED, "this kernel does not tell %s from other requests",
+		      which(!swap_out, !swap_in));
+	else if ((out_by_place || in_by_place) && (a->coverage != SWAPS_EXACT || !a->end))
+		judge(a, SWAPS_UNTAGGED,
+		      "%s is told by its place alone, and only a disk or a partition has one",
+		      which(out_by_place, in_by_place));
+}
 
 static void judge_area(const struct swaps_paths *paths, uint8_t swap_out, uint8_t swap_in,
 		       struct swaps_area *a)
@@ -390,11 +438,10 @@ static void judge_area(const struct swaps_paths *paths, uint8_t swap_out, uint8_
 	if (!*a->disk || !read_line(paths, a->disk, "dev", number, sizeof(number)) ||
 	    !parse_dev(number, &a->dev))
 		a->dev = 0;
-	if ((a->coverage == SWAPS_EXACT || a->coverage == SWAPS_BENEATH) && (!swap_out || !swap_in))
-		judge(a, SWAPS_UNTAGGED, "this kernel does not tell %s from other requests",
-		      swap_in	 ? "swap-out"
-		      : swap_out ? "swap-in"
-				 : "swap");
+	if (!a->file && a->dev)
+		place(paths, a);
+	if (a->coverage == SWAPS_EXACT || a->coverage == SWAPS_BENEATH)
+		judge_ability(swap_out, swap_in, a);
 }
 
 int swaps_read(const struct swaps_paths *paths, uint8_t swap_out, uint8_t swap_in,

@@ -31,6 +31,9 @@ struct swaps_area {
 	uint64_t used_bytes;
 	uint32_t dev;  /* of the partition or disk, or beneath the file; 0 = not known */
 	char disk[64]; /* its name, "" = not known */
+	/* Its place: sectors [first, end) of a whole disk. A file's blocks are its file system's: end 0. */
+	uint32_t place_dev;
+	uint64_t first, end;
 	enum swaps_coverage coverage;
 	char why[192]; /* "" where it is exact */
 };

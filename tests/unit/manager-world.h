@@ -31,7 +31,8 @@ static struct {
 	pthread_mutex_t stall; /* held: whatever waits for the disk waits */
 	atomic_int rotate_result;
 	atomic_uint n_rotate, n_stop, n_retain;
-	char trace[512]; /* order of what matters: filters, selections, rotations */
+	bool knows_areas, begun_blind; /* of swap areas, where the worker opens the gate */
+	char trace[512];	       /* order of what matters: filters, selections, rotations */
 	pthread_mutex_t trace_lock;
 	struct worker_status status;
 	pthread_mutex_t status_lock;
@@ -64,6 +65,7 @@ int worker_start(const struct worker_options *opts, struct worker **ret, struct 
 {
 	(void)opts;
 	(void)err;
+	world.begun_blind = !world.knows_areas;
 	attention_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	*ret = (struct worker *)&world;
 	return 0;
@@ -148,9 +150,11 @@ void probes_detach(struct probes *p)
 	trace("detach");
 }
 
-int probes_refresh_swap_areas(struct probes *p)
+int probes_set_swap_areas(struct probes *p, const struct swaps *areas)
 {
 	(void)p;
+	(void)areas;
+	world.knows_areas = true;
 	return 0;
 }
 

@@ -46,9 +46,14 @@ static void device(const char *parent, const char *name, const char *dev, bool m
 	snprintf(path, sizeof(path), "%s/mq", real);
 	if (mq)
 		make_dir(path);
+	snprintf(path, sizeof(path), "%s/size", real);
+	put(path, *parent ? "8192\n" : "16777216\n");
 	snprintf(path, sizeof(path), "%s/partition", real);
 	if (*parent)
 		put(path, "1\n");
+	snprintf(path, sizeof(path), "%s/start", real);
+	if (*parent)
+		put(path, "2048\n");
 	snprintf(path, sizeof(path), "%s/slaves", real);
 	make_dir(path);
 }
@@ -148,6 +153,10 @@ static void test_fields(void **state)
 	assert_string_equal(s.items[0].disk, "nvme0n1p3");
 	assert_int_equal(s.items[0].coverage, SWAPS_EXACT);
 	assert_string_equal(s.items[0].why, "");
+	assert_int_equal(s.items[0].place_dev, IOT_DEV(259, 0));
+	assert_int_equal(s.items[0].first, 2048);
+	assert_int_equal(s.items[0].end, 2048 + 8192);
+	assert_int_equal(s.items[1].end, 0);
 	assert_string_equal(s.items[1].path, "/var/a swap\tfile\\x");
 	assert_true(s.items[1].file);
 	assert_int_equal(s.items[1].priority, 100);
@@ -254,6 +263,35 @@ static void test_what_the_kernel_cannot_tell(void **state)
 	assert_false(swaps_same(&s.items[0], &s.items[1]));
 }
 
+/* By its place: what has none of its own is not told, whatever it lies on. */
+static void test_told_by_place(void **state)
+{
+	static const char text[] = HEADING
+		"/dev/sda partition 8 0 -2\n/dev/nvme0n1p3 partition 8 0 -3\n/var/lib/s file 8 0 "
+		"-4\n"
+		"/dev/mapper/vg-root partition 8 0 -5\n/dev/zram0 partition 8 0 -6\n";
+	static const enum swaps_coverage want[] = {SWAPS_EXACT, SWAPS_EXACT, SWAPS_UNTAGGED,
+						   SWAPS_UNTAGGED, SWAPS_INVISIBLE};
+	_cleanup_(swaps_done) struct swaps s = {0}, t = {0};
+
+	(void)state;
+	put(swaps_path, text);
+	assert_int_equal(swaps_read(&paths, IOT_ABILITY_PARTITION, IOT_ABILITY_PARTITION, &s), 0);
+	assert_int_equal(s.n, IOT_ARRAY_SIZE(want));
+	for (size_t i = 0; i < s.n; i++)
+		assert_int_equal(s.items[i].coverage, want[i]);
+	assert_int_equal(s.items[0].place_dev, IOT_DEV(8, 0));
+	assert_int_equal(s.items[0].first, 0);
+	assert_int_equal(s.items[0].end, 16777216);
+	assert_string_equal(
+		s.items[2].why,
+		"swap is told by its place alone, and only a disk or a partition has one");
+	assert_int_equal(swaps_read(&paths, IOT_ABILITY_EXACT, IOT_ABILITY_PARTITION, &t), 0);
+	assert_string_equal(
+		t.items[2].why,
+		"swap-in is told by its place alone, and only a disk or a partition has one");
+}
+
 static void test_no_areas(void **state)
 {
 	static const char *const texts[] = {
@@ -303,9 +341,13 @@ static void test_many_areas(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),	 cmocka_unit_test(test_coverage),
-		cmocka_unit_test(test_stacked),	 cmocka_unit_test(test_what_the_kernel_cannot_tell),
-		cmocka_unit_test(test_no_areas), cmocka_unit_test(test_many_areas),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_coverage),
+		cmocka_unit_test(test_stacked),
+		cmocka_unit_test(test_what_the_kernel_cannot_tell),
+		cmocka_unit_test(test_no_areas),
+		cmocka_unit_test(test_many_areas),
+		cmocka_unit_test(test_told_by_place),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
