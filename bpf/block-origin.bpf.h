@@ -279,9 +279,10 @@ static __noinline __u64 block_copied_origin(struct ev_block *e, __u64 page, __u3
 /*
  * Memory reclaim that the current task is in. Every way into the scan sets reclaim_state, except for
  * MADV_PAGEOUT and DAMON, which ask for pages to go: there PF_MEMALLOC is set without it, and what is
- * then swapped out was asked for. Whoever is short of memory waits with in_memstall set; since
- * e22c6ed90aa9 ("mm: memcontrol: don't count limit-setting reclaim as memory pressure", 6.0) writers of
- * memory.reclaim and of limits do not, and before that memory.reclaim counted as shortage.
+ * then swapped out was asked for (5.10 sets nothing there, and nothing is told). Whoever is short of memory
+ * waits with in_memstall set; since e22c6ed90aa9 ("mm: memcontrol: don't count limit-setting reclaim as
+ * memory pressure", 6.0) writers of memory.reclaim and of limits do not, and before that memory.reclaim
+ * counted as shortage.
  */
 static __always_inline __u8 block_task_reclaim(struct task_struct *task, bool swap_out,
 					       const bool direct)
@@ -350,10 +351,18 @@ static __always_inline __u64 block_look(struct ev_block *e, struct bio *bio, __u
 }
 
 /*
+ * A root cgroup (id 1) yields to any other: it is what all are whose controller is not enabled. Not of what
+ * is swapped out, since whoever does that (kswapd, a task that is short of memory) has no part in it.
+ */
+static __always_inline bool block_cgroup_yields(__u64 cgroup, __u8 origin, __u32 op)
+{
+	return !cgroup || (cgroup == 1 && (origin != EV_ORIGIN_SWAP || op != block_op_write));
+}
+
+/*
  * Fills swap_rule, origin, ino, fsdev and cgroup of e, which are 0. The cgroup: the page's owner, for what
  * is swapped or written back, since the task that happens to do it is another's; else the one that pays
- * for the bio; else the submitter's. A root cgroup (id 1) yields to any other: it is what both are where
- * their controller is not enabled.
+ * for the bio; else the submitter's.
  */
 static __always_inline void block_origin(struct ev_block *e, struct bio *bio, __u32 n_bytes,
 					 __u32 cmd_flags, bool passthrough, const __u8 submitter,
@@ -378,7 +387,7 @@ static __always_inline void block_origin(struct ev_block *e, struct bio *bio, __
 	}
 	if (submitter == EV_SUBMITTER_START)
 		reclaim = block_current(rule && op == block_op_write, &mine, direct);
-	if (cgroup <= 1) {
+	if (block_cgroup_yields(cgroup, origin, op)) {
 		blkg = bio && block_blkio_cgroups ? compat_bio_cgroup(bio, direct) : 0;
 		if (blkg > cgroup) {
 			cgroup = blkg;
@@ -405,7 +414,8 @@ static __always_inline void block_origin_join(struct ev_block *e, __u64 cgroup, 
 {
 	__u8 origin = e->origin & (EV_ORIGIN_MASK | EV_CGROUP_BY_MASK);
 
-	if (e->cgroup <= 1 || (origin >> EV_CGROUP_BY_SHIFT) == EV_CGROUP_BY_SUBMITTER) {
+	if (block_cgroup_yields(e->cgroup, origin & EV_ORIGIN_MASK, e->cmd_flags & block_op_mask) ||
+	    (origin >> EV_CGROUP_BY_SHIFT) == EV_CGROUP_BY_SUBMITTER) {
 		e->cgroup = cgroup;
 		origin = (origin & EV_ORIGIN_MASK) | EV_CGROUP_BY_SUBMITTER << EV_CGROUP_BY_SHIFT;
 	}
