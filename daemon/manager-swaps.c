@@ -56,6 +56,13 @@ void manager_swaps_look(struct manager *m)
 		return;
 	}
 	m->swaps_error = 0;
+	/* First, so that what is logged is true. */
+	for (size_t i = 0; i < m->n_streams; i++) {
+		r = probes_set_swap_areas(m->streams[i].probes, &now);
+		if (r < 0)
+			log_error("swap areas: %s: requests to new ones are not told as swap",
+				  strerror(-r));
+	}
 	for (size_t i = 0; i < now.n; i++)
 		if (!has(&m->swaps, &now.items[i]))
 			log_area(&now.items[i]);
@@ -66,12 +73,6 @@ void manager_swaps_look(struct manager *m)
 							 : "an unknown device");
 	swaps_done(&m->swaps);
 	m->swaps = now;
-	for (size_t i = 0; i < m->n_streams; i++) {
-		r = probes_set_swap_areas(m->streams[i].probes, &m->swaps);
-		if (r < 0)
-			log_error("swap areas: %s: requests to new ones are not told as swap",
-				  strerror(-r));
-	}
 }
 
 static int on_swaps(sd_event_source *source, int fd, uint32_t revents, void *userdata)

@@ -339,6 +339,7 @@ static int setup(void **state)
 
 	world.alive = true;
 	world.rotate_result = 0;
+	world.knows_areas = false;
 	world.n_rotate = world.n_stop = world.n_retain = 0;
 	world.trace[0] = '\0';
 	memset(&world.status, 0, sizeof(world.status));
