@@ -123,7 +123,7 @@ pk_blackhole() {
 # A VLAN on top of the first link; its packets pass two devices on each side.
 pk_vlan() {
 	if ! $pk_ip -n $pk_a link add link va name va.7 type vlan id 7 2>/dev/null; then
-		note "$pk_label: this kernel has no VLAN devices; the machines' kernels have, see tests/vm/packet-probes.sh"
+		note "$pk_label: this kernel has no VLAN devices; the machines' kernels have, see tests/vm/test-packet.sh"
 		return
 	fi
 	$pk_ip -n $pk_r link add link ra name ra.7 type vlan id 7

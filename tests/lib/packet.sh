@@ -70,11 +70,27 @@ pk_down() {
 	done
 }
 
-# What /proc/net/dev and /proc/net/snmp say, one "NAMESPACE KEY VALUE" a line; DEV:rx_packets, Udp:InDatagrams.
+# pk_counters NAMESPACE	of a process that lives there, if the test keeps one: a program less
+pk_counters() {
+	case $1 in
+	"$pk_a") _pk_pid=${pk_pid_a:-} ;;
+	"$pk_r") _pk_pid=${pk_pid_r:-} ;;
+	*) _pk_pid=${pk_pid_b:-} ;;
+	esac
+	if [ -n "$_pk_pid" ]; then
+		cat /proc/$_pk_pid/net/dev /proc/$_pk_pid/net/snmp /proc/$_pk_pid/net/snmp6
+	else
+		pk_in "$1" cat /proc/net/dev /proc/net/snmp /proc/net/snmp6
+	fi
+}
+
+# What /proc/net/dev, snmp and snmp6 say, one "NAMESPACE KEY VALUE" a line; DEV:rx_packets, Udp:InDatagrams,
+# Ip6InReceives.
 pk_snapshot() {
 	for _pk_n in $pk_a $pk_r $pk_b; do
 		# shellcheck disable=SC2016 # awk's own
-		pk_in "$_pk_n" cat /proc/net/dev /proc/net/snmp | awk -v ns="$_pk_n" '
+		pk_counters "$_pk_n" | awk -v ns="$_pk_n" '
+			$1 == "Ip6InReceives" { print ns, $1, $2 }
 			$1 ~ /:$/ && $1 !~ /^(Ip|Icmp|IcmpMsg|Tcp|Udp|UdpLite):$/ {
 				print ns, $1 "rx_bytes", $2; print ns, $1 "rx_packets", $3
 				print ns, $1 "tx_bytes", $10; print ns, $1 "tx_packets", $11; next

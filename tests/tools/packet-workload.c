@@ -12,7 +12,8 @@
  *	packet-workload tcp-echo ADDRESS PORT
  *	packet-workload ping ADDRESS COUNT
  *
- * Receivers end when they have it all, or after 2 s without anything, and print how much came. With
+ * Receivers end when they have it all, or after 2 s without anything more, and print how much came; for the
+ * first they wait longer, since in an emulated machine a sender's start takes a while. With
  * BUFFER-BYTES a receiver does not read before the sender is done: its socket buffer overflows.
  *
  * Exit: 0 done, 1 a system call failed, 2 usage.
@@ -29,6 +30,7 @@
 #include "format/base.h"
 
 #define IDLE_MSEC 2000
+#define FIRST_MSEC 20000
 
 static int fail(const char *what)
 {
@@ -66,11 +68,11 @@ static int open_socket(const char *address, const char *port, int type, bool lis
 	return fd;
 }
 
-static bool wait_readable(int fd)
+static bool wait_readable(int fd, int msec)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 
-	return poll(&p, 1, IDLE_MSEC) == 1;
+	return poll(&p, 1, msec) == 1;
 }
 
 static uint64_t now_ns(void)
@@ -120,7 +122,8 @@ static int udp_receive(const char *address, const char *port, uint64_t count, ui
 		setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 		sleep(IDLE_MSEC / 1000);
 	}
-	while (n < count && wait_readable(fd) && recv(fd, buffer, sizeof(buffer), 0) >= 0)
+	while (n < count && wait_readable(fd, n ? IDLE_MSEC : FIRST_MSEC) &&
+	       recv(fd, buffer, sizeof(buffer), 0) >= 0)
 		n++;
 	close(fd);
 	printf("received=%llu\n", (unsigned long long)n);
@@ -133,7 +136,7 @@ static int tcp_accept(const char *address, const char *port)
 
 	if (fd < 0)
 		return -1;
-	if (listen(fd, 1) == 0 && wait_readable(fd))
+	if (listen(fd, 1) == 0 && wait_readable(fd, FIRST_MSEC))
 		peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 	close(fd);
 	return peer;
@@ -248,7 +251,7 @@ static int ping(const char *address, uint64_t count)
 		if (send(fd, buffer, 64, 0) != 64)
 			break;
 		/* A raw socket also gets requests, when both ends are here, and the kernel's other news. */
-		while (wait_readable(fd)) {
+		while (wait_readable(fd, IDLE_MSEC)) {
 			ssize_t len = recv(fd, buffer, sizeof(buffer), 0);
 			size_t off = v6 ? 0 : (buffer[0] & 15U) * 4U;
 
