@@ -26,6 +26,13 @@ static bool is_packet_probe(uint16_t probe)
 	return probe >= EV_FIRST_PACKET_PROBE && probe < EV_PACKET_PROGRAMS_END;
 }
 
+/* Programs say which one they are, everything else gives an address of code: that stays here. */
+static uint64_t where_of(const struct decode_packet *d, const struct ev_packet *e)
+{
+	return e->hdr.probe >= EV_PROBE_PACKET_PROGRAM ? e->where
+						       : places_number(d->places, e->where);
+}
+
 int decode_packet_record(const struct decode_packet *d, const void *data, uint32_t len,
 			 struct iot_packet *ret, struct ev_hdr *ret_hdr)
 {
@@ -46,7 +53,7 @@ int decode_packet_record(const struct decode_packet *d, const void *data, uint32
 		.ts_ns = e->ts_ns,
 		.id = e->hdr.id,
 		.parent = e->parent,
-		.where = e->where,
+		.where = where_of(d, e),
 		.flow.sport = e->sport,
 		.flow.dport = e->dport,
 		.flow.protocol = e->protocol,

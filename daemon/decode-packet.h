@@ -9,10 +9,12 @@
 
 #include "bpf/events.h"
 #include "daemon/decode-block.h" /* DECODE_BAD */
+#include "daemon/places.h"
 #include "format/packet.h"
 
 struct decode_packet {
 	uint32_t n_cpus;
+	struct places *places; /* borrowed */
 };
 
 int decode_packet_record(const struct decode_packet *d, const void *data, uint32_t len,

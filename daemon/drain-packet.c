@@ -20,8 +20,8 @@ static inline void note_record(struct drain *d, struct segment_out *o, const str
 	epoch_count_written(o->books, p->cpu, p->probe);
 	if (iface != o->books->devices.last)
 		drain_note_device(d, o, iface);
-	/* Only drops say where; the programs' ids are named in the probe table. */
-	if (p->where && p->probe == EV_PROBE_KFREE_SKB)
+	/* The programs' ids are named in the probe table. */
+	if (p->where && p->probe < EV_PROBE_PACKET_PROGRAM)
 		drain_note_cgroup(d, o, p->where);
 	d->last_record_ns = p->ts_ns;
 }

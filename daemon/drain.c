@@ -37,10 +37,15 @@ int drain_init(struct drain *d, const struct probes_kernel *kernel, uint32_t n_c
 
 int drain_init_packet(struct drain *d, uint32_t n_cpus, uint32_t n_rings, uint32_t block_records)
 {
+	int r;
+
 	if (n_rings < 1 || n_rings > IOT_MAX_RINGS)
 		return -EINVAL;
 	*d = (struct drain){.stream = IOT_STREAM_PACKET, .take = drain_take_packet};
-	d->packet_decoder.n_cpus = n_cpus;
+	d->packet_decoder = (struct decode_packet){.n_cpus = n_cpus, .places = &d->places};
+	r = places_init(&d->places);
+	if (r < 0)
+		return r;
 	return init_outs(d, n_rings, block_records);
 }
 
@@ -48,6 +53,7 @@ void drain_done(struct drain *d)
 {
 	segment_out_done(&d->outs[0]);
 	segment_out_done(&d->outs[1]);
+	places_done(&d->places);
 }
 
 bool drain_refresh(struct drain *d)

@@ -34,6 +34,7 @@ struct drain {
 	struct ring rings[IOT_MAX_RINGS];
 	struct decode_block decoder;	     /* block */
 	struct decode_packet packet_decoder; /* packet */
+	struct places places;		     /* packet */
 	struct segment_out outs[2];	     /* by parity of the epoch */
 	struct segment_out *full;	     /* after DRAIN_FULL */
 	uint32_t broken_ring;		     /* after -EBADMSG */

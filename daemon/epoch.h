@@ -62,7 +62,7 @@ struct epoch {
 	uint64_t swap_out_bytes, swap_in_bytes; /* of records; for status */
 
 	struct id_set devices; /* packet: interfaces, IOT_IFACE_KEY */
-	struct id_set cgroups; /* packet: code addresses */
+	struct id_set cgroups; /* packet: places in code (places.h) */
 };
 
 int epoch_new(enum iot_stream stream, uint64_t number, uint32_t n_cpus, uint64_t first_ns,

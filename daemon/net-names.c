@@ -160,32 +160,57 @@ static void read_symbols(const uint64_t *addresses, size_t n, struct nearest *re
 			ret[i] = ret[i - 1];
 }
 
-static int see_symbols(struct net_names *n, const uint64_t *keys, size_t n_keys)
+struct unnamed {
+	uint64_t address;
+	uint64_t number;
+};
+
+static int cmp_address(const void *a, const void *b)
 {
-	_cleanup_free_ uint64_t *unknown = calloc(n_keys ? n_keys : 1, sizeof(*unknown));
+	return iot_cmp_u64(((const struct unnamed *)a)->address,
+			   ((const struct unnamed *)b)->address);
+}
+
+static void symbol_text(uint64_t address, const struct nearest *found, char *buf, size_t size)
+{
+	/* Functions are not larger than this; what lies farther off is somebody else's code. */
+	if (found->begin && address - found->begin <= 1U << 20)
+		snprintf(buf, size, "%s+0x%llx", found->name,
+			 (unsigned long long)(address - found->begin));
+	else
+		snprintf(buf, size, "0x...%03llx", (unsigned long long)(address & 0xfff));
+}
+
+static int see_symbols(struct net_names *n, const struct places *places, const uint64_t *numbers,
+		       size_t n_numbers)
+{
+	_cleanup_free_ struct unnamed *unnamed =
+		calloc(n_numbers ? n_numbers : 1, sizeof(*unnamed));
+	_cleanup_free_ uint64_t *addresses = NULL;
 	_cleanup_free_ struct nearest *found = NULL;
 	size_t k = 0;
 
-	if (!unknown)
+	if (!unnamed)
 		return -ENOMEM;
-	for (size_t i = 0; i < n_keys; i++)
-		if (!iot_names_find(&n->symbols, keys[i]))
-			unknown[k++] = keys[i];
+	for (size_t i = 0; i < n_numbers; i++)
+		if (!iot_names_find(&n->symbols, numbers[i]))
+			unnamed[k++] =
+				(struct unnamed){places_address(places, numbers[i]), numbers[i]};
 	if (k == 0)
 		return 0;
+	addresses = calloc(k, sizeof(*addresses));
 	found = calloc(k, sizeof(*found));
-	if (!found)
+	if (!addresses || !found)
 		return -ENOMEM;
-	read_symbols(unknown, k, found);
+	qsort(unnamed, k, sizeof(*unnamed), cmp_address);
+	for (size_t i = 0; i < k; i++)
+		addresses[i] = unnamed[i].address;
+	read_symbols(addresses, k, found);
 	for (size_t i = 0; i < k; i++) {
 		char text[MAX_SYMBOL + 24];
 
-		/* Functions are not larger than this; what lies farther off is somebody else's code. */
-		if (!found[i].begin || unknown[i] - found[i].begin > 1U << 20)
-			continue;
-		snprintf(text, sizeof(text), "%s+0x%llx", found[i].name,
-			 (unsigned long long)(unknown[i] - found[i].begin));
-		keep(&n->symbols, unknown[i], text);
+		symbol_text(addresses[i], &found[i], text, sizeof(text));
+		keep(&n->symbols, unnamed[i].number, text);
 	}
 	return 0;
 }
@@ -214,12 +239,13 @@ int net_names_ifaces_of(struct net_names *n, const struct id_set *set, struct io
 	return table_of(&n->ifaces, keys, set->n, ret);
 }
 
-int net_names_symbols_of(struct net_names *n, const struct id_set *set, struct iot_names *ret)
+int net_names_symbols_of(struct net_names *n, const struct places *places, const struct id_set *set,
+			 struct iot_names *ret)
 {
 	_cleanup_free_ uint64_t *keys = NULL;
 	int r = id_set_keys(set, &keys);
 
 	if (r >= 0)
-		r = see_symbols(n, keys, set->n);
+		r = see_symbols(n, places, keys, set->n);
 	return r < 0 ? r : table_of(&n->symbols, keys, set->n, ret);
 }

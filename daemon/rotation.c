@@ -265,7 +265,9 @@ static int fill_names(struct rotation_context *ctx, const struct epoch *e, struc
 
 	if (ctx->stream == IOT_STREAM_PACKET) {
 		q = net_names_ifaces_of(&ctx->net_names, &e->devices, &f->devices);
-		return q < 0 ? q : net_names_symbols_of(&ctx->net_names, &e->cgroups, &f->symbols);
+		return q < 0 ? q
+			     : net_names_symbols_of(&ctx->net_names, ctx->places, &e->cgroups,
+						    &f->symbols);
 	}
 	q = names_devices_of(ctx->names, &e->devices, &f->devices);
 	return q < 0 ? q : names_cgroups_of(ctx->names, &e->cgroups, &f->cgroups);

@@ -33,7 +33,8 @@ struct rotation_context {
 	struct store *store;
 	struct adopt *adopt; /* NULL: there will be no successor */
 	struct names *names;
-	struct net_names net_names; /* packet */
+	struct net_names net_names;  /* packet */
+	const struct places *places; /* packet; borrowed from the drain */
 	struct facts facts;
 	struct decode_block decoder; /* its cache is not shared between threads */
 	enum iot_stream stream;

@@ -69,6 +69,7 @@ static int set_up_turns(struct worker *w, const struct worker_options *opts, str
 	ctx->store = w->store;
 	ctx->adopt = opts->adopt;
 	ctx->stream = w->stream;
+	ctx->places = &w->drain.places;
 	ctx->sync = w->now.sync != IOT_SYNC_NEVER;
 	if (w->stream == IOT_STREAM_BLOCK)
 		decode_block_init(&ctx->decoder, probes_kernel(w->probes), w->n_cpus);

@@ -37,7 +37,7 @@ struct iot_packet {
 	uint64_t ts_ns;
 	uint64_t id;	 /* 0 = unidentified */
 	uint64_t parent; /* CLONE: from; MERGED_INTO: into; 0 = none */
-	uint64_t where;	 /* drops: address of the code; programs: their id; 0 = null */
+	uint64_t where;	 /* drops: number of a place in code; programs: their id; 0 = null */
 	struct iot_flow flow;
 	uint32_t netns;	  /* inode number of the device's network namespace; 0 = null */
 	uint32_t ifindex; /* 0 = null */

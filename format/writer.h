@@ -70,7 +70,7 @@ struct iot_footer {
 	size_t n_probes;
 	struct iot_names devices; /* every device named by a record of this segment */
 	struct iot_names cgroups;
-	struct iot_names symbols; /* packet stream: code addresses */
+	struct iot_names symbols; /* packet stream: places in code */
 	char note[256];		  /* free text: why recovered, what was cut; "" */
 };
 void iot_footer_done(struct iot_footer *f);

@@ -265,7 +265,7 @@ static const char *location_of(const struct drop_row *row, char *buf, size_t siz
 	if (name)
 		return ctl_printable(name, buf, size);
 	if (row->key.where)
-		snprintf(buf, size, "0x%llx", (unsigned long long)row->key.where);
+		snprintf(buf, size, "place %llu", (unsigned long long)row->key.where);
 	else
 		snprintf(buf, size, "-");
 	return buf;

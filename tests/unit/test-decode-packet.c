@@ -50,18 +50,22 @@ static struct ev_packet_task sample(void)
 
 static void test_fields(void **state)
 {
-	const struct decode_packet d = {.n_cpus = 2};
+	struct places places;
+	const struct decode_packet d = {.n_cpus = 2, .places = &places};
 	struct ev_packet_task t = sample();
 	struct iot_packet p;
 	struct ev_hdr hdr;
 
 	(void)state;
+	assert_int_equal(places_init(&places), 0);
 	assert_int_equal(decode_packet_record(&d, &t, sizeof(t), &p, &hdr), 0);
 	assert_int_equal(hdr.id, EV_ID(77, 1));
 	assert_int_equal(p.ts_ns, 1000);
 	assert_int_equal(p.id, EV_ID(77, 1));
 	assert_int_equal(p.parent, EV_ID(76, 1));
-	assert_int_equal(p.where, 0xffffffff81000001);
+	/* Never the address itself. */
+	assert_int_equal(p.where, 1);
+	assert_int_equal(places_address(&places, 1), 0xffffffff81000001);
 	assert_int_equal(p.netns, 4026531840);
 	assert_int_equal(p.ifindex, 3);
 	assert_int_equal(p.len, 98);
@@ -91,16 +95,24 @@ static void test_fields(void **state)
 	assert_int_equal(p.pid, 0);
 	assert_int_equal(p.comm[0], 0);
 	assert_int_equal(p.flow.vlan_tci, 0);
+	/* A program's id is no address. */
+	t.packet.hdr.probe = EV_PROBE_PACKET_PROGRAM;
+	t.packet.where = 77;
+	assert_int_equal(decode_packet_record(&d, &t, sizeof(t), &p, &hdr), 0);
+	assert_int_equal(p.where, 77);
+	places_done(&places);
 }
 
 static void test_refused(void **state)
 {
-	const struct decode_packet d = {.n_cpus = 2};
+	struct places places;
+	const struct decode_packet d = {.n_cpus = 2, .places = &places};
 	struct ev_packet_task t;
 	struct iot_packet p;
 	struct ev_hdr hdr;
 
 	(void)state;
+	assert_int_equal(places_init(&places), 0);
 	t = sample();
 	assert_int_equal(decode_packet_record(&d, &t, 8, &p, &hdr), DECODE_BAD);
 	assert_int_equal(hdr.id, 0);
@@ -120,6 +132,7 @@ static void test_refused(void **state)
 	assert_int_equal(decode_packet_record(&d, &t, sizeof(t.packet), &p, &hdr), DECODE_BAD);
 	t.packet.flags = 0;
 	assert_int_equal(decode_packet_record(&d, &t, sizeof(t.packet), &p, &hdr), 0);
+	places_done(&places);
 }
 
 static void test_loss(void **state)
@@ -189,6 +202,8 @@ static void test_drain(void **state)
 	assert_int_equal(iot_batch_count(d.outs[1].batch), 2);
 	iot_batch_get_packet(d.outs[1].batch, 1, &p);
 	assert_int_equal(p.id, EV_ID(77, 1));
+	assert_int_equal(p.where, 1);
+	assert_int_equal(books->cgroups.n, 1); /* to be named in the footer */
 	assert_int_equal(books->written[at], 2);
 	assert_int_equal(d.decode_failed, 1);
 	assert_int_equal(books->n_losses, 1);
