@@ -90,10 +90,7 @@ void facts_selection(const struct iot_config *c, enum iot_stream stream, char *b
 
 static int collect_packet(const struct probes_packet_kernel *k, struct iot_segment_info *i)
 {
-	snprintf(i->identity, sizeof(i->identity), "%s",
-		 k->exact_identity     ? "exact"
-		 : *k->identity_detail ? k->identity_detail
-				       : "not known");
+	snprintf(i->identity, sizeof(i->identity), "%s", probes_identity_text(k));
 	for (size_t n = 0; n < k->n_reasons; n++) {
 		int r = iot_names_add(&i->reasons, k->reasons[n].value, k->reasons[n].name);
 

@@ -29,11 +29,11 @@ static int op_status(void *userdata, struct json_object **ret, char **message)
 		.unmatched_devices = m->unmatched,
 	};
 	struct json_object *status, *o;
+	struct swaps areas = {0};
 	int r;
 
 	(void)message;
-	manager_swaps_look(m);
-	in.swaps = m->swaps_error == 0 ? &m->swaps : NULL;
+	in.swaps = manager_swaps_read(m, &areas) == 0 ? &areas : NULL;
 	memcpy(in.host, m->host, sizeof(in.host));
 	memcpy(in.kernel, m->kernel, sizeof(in.kernel));
 	memcpy(in.capture_id, m->capture_id, sizeof(in.capture_id));
@@ -56,15 +56,11 @@ static int op_status(void *userdata, struct json_object **ret, char **message)
 		streams[i].swap_dropped = s->id == IOT_STREAM_BLOCK &&
 					  m->config->block.swap == IOT_DROP_SWAP;
 		streams[i].swap_in = k->swap_in;
-		if (s->id == IOT_STREAM_PACKET) {
-			const struct probes_packet_kernel *pk = probes_packet_kernel(s->probes);
-
-			streams[i].identity = pk->exact_identity     ? "exact"
-					      : *pk->identity_detail ? pk->identity_detail
-								     : "not known";
-		}
+		if (s->id == IOT_STREAM_PACKET)
+			streams[i].identity = probes_identity_text(probes_packet_kernel(s->probes));
 	}
 	r = status_render(&in, &status);
+	swaps_done(&areas);
 	if (r < 0)
 		return r;
 	o = json_object_new_object();
@@ -106,15 +102,15 @@ static bool bpf_stats_enabled(void)
 }
 
 /* What this kernel can tell as swap, and which areas make requests at all. */
-static int add_swap(struct manager *m, struct json_object *o)
+static int add_swap(const struct manager *m, struct json_object *o)
 {
 	const struct probes_kernel *k = probes_kernel(m->streams[0].probes);
 	struct json_object *swap = NULL;
-	int r;
+	struct swaps areas = {0};
+	int r = manager_swaps_read(m, &areas);
 
-	manager_swaps_look(m);
-	r = status_render_swap(k->swap_out, k->swap_in, m->swaps_error == 0 ? &m->swaps : NULL,
-			       &swap);
+	r = status_render_swap(k->swap_out, k->swap_in, r == 0 ? &areas : NULL, &swap);
+	swaps_done(&areas);
 	if (r < 0)
 		return r;
 	if (json_object_object_add(o, "swap", swap) == 0)

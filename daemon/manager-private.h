@@ -77,8 +77,8 @@ struct manager {
 
 	int swaps_fd; /* polled, never read; -EBADF = none */
 	sd_event_source *swaps_source;
-	struct swaps swaps; /* as of the last look */
-	int swaps_error;    /* of the last look */
+	struct swaps swaps; /* as of the last change */
+	int swaps_error;    /* of the last reading then */
 
 	char host[65];
 	char kernel[65];
@@ -107,8 +107,8 @@ void manager_retain(struct manager *m);
 /* manager-swaps.c */
 int manager_swaps_start(struct manager *m) IOT_MUST_CHECK;
 void manager_swaps_stop(struct manager *m);
-/* Reads the areas again and logs what changed. */
-void manager_swaps_look(struct manager *m);
+/* The areas as they are now. Changes nothing; -ENODATA: no stream to ask which of them a record covers. */
+int manager_swaps_read(const struct manager *m, struct swaps *ret) IOT_MUST_CHECK;
 
 /* manager-control.c */
 extern const struct control_ops manager_control_ops;

@@ -1,18 +1,23 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * manager-swaps.c - watches the active swap areas: read at start and whenever the kernel says that they
- * changed (poll(2) of /proc/swaps: POLLPRI after each swapon and swapoff), and logged then. Replies to
- * Status and Probes read them again, since the kernel does not say how full they are.
+ * changed (poll(2) of /proc/swaps: POLLPRI after each swapon and swapoff); logged then, and told to the
+ * kernel side. Replies to Status and Probes read them for themselves, since the kernel does not say how full
+ * they are: a question changes nothing.
  */
 #include "daemon/manager-private.h"
 
 #include <fcntl.h>
 #include <sys/epoll.h>
 
-static int read_areas(const struct manager *m, struct swaps *ret)
+int manager_swaps_read(const struct manager *m, struct swaps *ret)
 {
-	const struct probes_kernel *k = probes_kernel(m->streams[0].probes);
+	const struct probes_kernel *k;
 
+	/* Which areas a record covers is asked of the block stream, the first if it is there. */
+	if (m->streams[0].id != IOT_STREAM_BLOCK)
+		return -ENODATA;
+	k = probes_kernel(m->streams[0].probes);
 	return swaps_read(&swaps_system, k->swap_out, k->swap_in, ret);
 }
 
@@ -40,14 +45,12 @@ static void log_area(const struct swaps_area *a)
 			    swaps_coverage_name(a->coverage), a->why);
 }
 
-void manager_swaps_look(struct manager *m)
+static void look(struct manager *m)
 {
 	struct swaps now = {0};
 	int r;
 
-	if (m->streams[0].id != IOT_STREAM_BLOCK)
-		return;
-	r = read_areas(m, &now);
+	r = manager_swaps_read(m, &now);
 	if (r < 0) {
 		if (m->swaps_error != r)
 			log_warning("/proc/swaps: %s: which swap areas there are is not known",
@@ -81,7 +84,7 @@ static int on_swaps(sd_event_source *source, int fd, uint32_t revents, void *use
 	(void)fd;
 	(void)revents;
 	/* Having polled, the kernel takes the change for seen: the descriptor is never read. */
-	manager_swaps_look(userdata);
+	look(userdata);
 	return 0;
 }
 
@@ -89,13 +92,10 @@ int manager_swaps_start(struct manager *m)
 {
 	int r;
 
-	/* Which areas a record covers is asked of the block stream, the first if it is there. */
-	if (m->streams[0].id != IOT_STREAM_BLOCK) {
-		m->swaps_error = -ENODATA;
+	if (m->streams[0].id != IOT_STREAM_BLOCK)
 		return 0;
-	}
 	m->swaps_fd = open(swaps_system.swaps, O_RDONLY | O_CLOEXEC);
-	manager_swaps_look(m);
+	look(m);
 	if (m->swaps_fd < 0)
 		return 0; /* a kernel without swap, or an error that was just logged */
 	r = sd_event_add_io(m->event, &m->swaps_source, m->swaps_fd, EPOLLPRI, on_swaps, m);

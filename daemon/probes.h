@@ -45,6 +45,13 @@ struct probes_packet_kernel {
 	struct probes_reason *reasons; /* ascending by value */
 	size_t n_reasons;
 };
+/* How well an id tells packets apart, for people and the segment's header. */
+static inline const char *probes_identity_text(const struct probes_packet_kernel *k)
+{
+	if (k->exact_identity)
+		return "exact";
+	return *k->identity_detail ? k->identity_detail : "not known";
+}
 
 /* The packet stream's own options; zero means default everywhere. */
 struct probes_packet_options {

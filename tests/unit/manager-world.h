@@ -32,6 +32,7 @@ static struct {
 	atomic_int rotate_result;
 	atomic_uint n_rotate, n_stop, n_retain;
 	bool knows_areas, begun_blind; /* of swap areas, where the worker opens the gate */
+	unsigned int n_swap_areas;     /* how often the kernel side was told */
 	char trace[512];	       /* order of what matters: filters, selections, rotations */
 	pthread_mutex_t trace_lock;
 	struct worker_status status;
@@ -155,6 +156,7 @@ int probes_set_swap_areas(struct probes *p, const struct swaps *areas)
 	(void)p;
 	(void)areas;
 	world.knows_areas = true;
+	world.n_swap_areas++;
 	return 0;
 }
 
@@ -340,7 +342,7 @@ static int setup(void **state)
 	world.alive = true;
 	world.rotate_result = 0;
 	world.knows_areas = false;
-	world.n_rotate = world.n_stop = world.n_retain = 0;
+	world.n_rotate = world.n_stop = world.n_retain = world.n_swap_areas = 0;
 	world.trace[0] = '\0';
 	memset(&world.status, 0, sizeof(world.status));
 	strcpy(world.status.verdict, "complete");

@@ -115,6 +115,23 @@ static void test_filter_changes_in_order(void **state)
 	expect_trace(f, "filter-none say-all rotate-reload filter-none");
 }
 
+/* The maps of the programs change with the areas, not because somebody asks. */
+static void test_questions_change_nothing(void **state)
+{
+	struct fixture *f = *state;
+	struct json_object *reply = NULL;
+	char *message = NULL;
+
+	assert_int_equal(world.n_swap_areas, 1);
+	assert_int_equal(manager_control_ops.probes(f->m, &reply, &message), 0);
+	assert_non_null(json_object_object_get(reply, "swap"));
+	json_object_put(reply);
+	assert_int_equal(manager_control_ops.status(f->m, &reply, &message), 0);
+	assert_non_null(json_object_object_get(reply, "status"));
+	json_object_put(reply);
+	assert_int_equal(world.n_swap_areas, 1);
+}
+
 static void test_swap_is_dropped_in_order(void **state)
 {
 	struct fixture *f = *state;
@@ -253,6 +270,7 @@ int main(void)
 						teardown),
 		cmocka_unit_test_setup_teardown(test_stop_with_a_stalled_disk, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_filter_changes_in_order, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_questions_change_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_swap_is_dropped_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_filter_waits_for_the_segment, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_reload_keeps_the_old, setup, teardown),
