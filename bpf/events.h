@@ -446,6 +446,19 @@ struct ev_swap_area {
 	__u32 pad;
 };
 
+/*
+ * Between the translator of pcap expressions and the room that its instructions go to: the room's size in
+ * instructions, the number in front of it, and where what they work on has its fields.
+ */
+#define EV_EXPRESSION_ROOM 1024
+#define EV_EXPRESSION_MARK 0x70636170 /* "pcap" */
+#define EV_EXPRESSION_AT 0	      /* u64: address of the first byte */
+#define EV_EXPRESSION_N 8	      /* u32: bytes that may be read */
+#define EV_EXPRESSION_LEN 12	      /* u32: bytes of the packet */
+#define EV_EXPRESSION_LOAD 16	      /* u32: what was read */
+#define EV_EXPRESSION_MEM 20	      /* u32[]: classic BPF's M[] */
+#define EV_EXPRESSION_N_MEM 16
+
 enum ev_filter {
 	EV_FILTER_NONE = 0,	 /* every device */
 	EV_FILTER_INCLUDE = 1,	 /* only devices in the filter map */

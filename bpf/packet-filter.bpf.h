@@ -3,7 +3,7 @@
  * packet-filter.bpf.h - room for a pcap filter expression.
  *
  * The daemon compiles the expression and writes its instructions over these empty ones, in a copy of the
- * object's image, before it opens it (daemon/probes-filter.c); PACKET_FILTER_MARK shows where. They enter
+ * object's image, before it opens it (daemon/probes-filter.c); EV_EXPRESSION_MARK shows where. They enter
  * with r6 at a struct packet_filter and leave their verdict in r0. Without an expression the room stays as
  * it is, and packet_has_filter keeps the verifier from walking through it.
  *
@@ -14,17 +14,24 @@
  */
 #pragma once
 
-#define PACKET_FILTER_ROOM 1024	      /* FILTER_ROOM of daemon/probes-filter.h */
-#define PACKET_FILTER_MARK 0x70636170 /* "pcap" */
+#include "bpf/events.h"
 
-/* Offsets are known to the daemon: FILTER_AT and following. */
 struct packet_filter {
 	__u64 at;  /* address of the IP header */
 	__u32 n;   /* linear bytes from there on */
 	__u32 len; /* bytes of the packet */
 	__u32 load;
-	__u32 mem[16];
+	__u32 mem[EV_EXPRESSION_N_MEM];
 };
+
+#define PACKET_FILTER_AT(field, offset)                                                   \
+	_Static_assert(__builtin_offsetof(struct packet_filter, field) == (offset), "as " \
+										    "translated")
+PACKET_FILTER_AT(at, EV_EXPRESSION_AT);
+PACKET_FILTER_AT(n, EV_EXPRESSION_N);
+PACKET_FILTER_AT(len, EV_EXPRESSION_LEN);
+PACKET_FILTER_AT(load, EV_EXPRESSION_LOAD);
+PACKET_FILTER_AT(mem, EV_EXPRESSION_MEM);
 
 static __always_inline __u32 packet_filter_run(struct packet_filter *f)
 {
@@ -37,7 +44,7 @@ static __always_inline __u32 packet_filter_run(struct packet_filter *f)
 		     ".endr\n"
 		     "%[verdict] = r0\n"
 		     : [verdict] "=r"(verdict)
-		     : [f] "r"(f), [mark] "i"(PACKET_FILTER_MARK), [room] "i"(PACKET_FILTER_ROOM)
+		     : [f] "r"(f), [mark] "i"(EV_EXPRESSION_MARK), [room] "i"(EV_EXPRESSION_ROOM)
 		     : "r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "memory");
 	return verdict;
 }

@@ -95,7 +95,7 @@ static void load(struct translation *t, uint8_t dst, uint32_t k, uint32_t size, 
 		jump(t, E_JMP, 0, 0, 0, FAIL);
 		return;
 	}
-	put(t, E_LDX, R4, DATA, FILTER_N, 0);
+	put(t, E_LDX, R4, DATA, EV_EXPRESSION_N, 0);
 	put_k(t, E_MOV, R5, k + size);
 	if (indexed) {
 		/* X may be anything: the sum is 64 bits wide. */
@@ -103,15 +103,15 @@ static void load(struct translation *t, uint8_t dst, uint32_t k, uint32_t size, 
 	}
 	jump(t, E_JMP | E_JGT | E_SRC, R5, R4, 0, FAIL);
 	put(t, E_ALU64 | E_MOV | E_SRC, R1, DATA, 0, 0);
-	put(t, E_ALU64 | E_ADD, R1, 0, 0, FILTER_LOAD);
+	put(t, E_ALU64 | E_ADD, R1, 0, 0, EV_EXPRESSION_LOAD);
 	put_k(t, E_MOV, R2, size);
-	put(t, E_LDX_DW, R3, DATA, FILTER_AT, 0);
+	put(t, E_LDX_DW, R3, DATA, EV_EXPRESSION_AT, 0);
 	put(t, E_ALU64 | E_ADD, R3, 0, 0, (int32_t)k);
 	if (indexed)
 		put(t, E_ALU64 | E_ADD | E_SRC, R3, X, 0, 0);
 	put(t, E_CALL, 0, 0, 0, HELPER_PROBE_READ_KERNEL);
 	jump(t, E_JMP | E_JNE, R0, 0, 0, FAIL);
-	put(t, size == 1 ? E_LDX_B : size == 2 ? E_LDX_H : E_LDX, dst, DATA, FILTER_LOAD, 0);
+	put(t, size == 1 ? E_LDX_B : size == 2 ? E_LDX_H : E_LDX, dst, DATA, EV_EXPRESSION_LOAD, 0);
 	if (size > 1)
 		put(t, E_END_BE, dst, 0, 0, (int32_t)size * 8);
 }
@@ -119,9 +119,9 @@ static void load(struct translation *t, uint8_t dst, uint32_t k, uint32_t size, 
 /* Offset of M[k]. */
 static int memory(uint32_t k)
 {
-	_Static_assert(FILTER_N_MEM == BPF_MEMWORDS, "all of M[] has its place");
-	assert(k < FILTER_N_MEM);
-	return FILTER_MEM + (int)k * 4;
+	_Static_assert(EV_EXPRESSION_N_MEM == BPF_MEMWORDS, "all of M[] has its place");
+	assert(k < EV_EXPRESSION_N_MEM);
+	return EV_EXPRESSION_MEM + (int)k * 4;
 }
 
 static void put_load(struct translation *t, const struct bpf_insn *c, uint8_t dst)
@@ -133,7 +133,7 @@ static void put_load(struct translation *t, const struct bpf_insn *c, uint8_t ds
 		put_k(t, E_MOV, dst, c->k);
 		break;
 	case BPF_LEN:
-		put(t, E_LDX, dst, DATA, FILTER_LEN, 0);
+		put(t, E_LDX, dst, DATA, EV_EXPRESSION_LEN, 0);
 		break;
 	case BPF_MEM:
 		put(t, E_LDX, dst, DATA, memory(c->k), 0);
@@ -303,7 +303,8 @@ static int translate(const struct bpf_program *program, struct filter_insn ret[F
 size_t filter_write(uint8_t *image, size_t bytes, const struct filter_insn insns[FILTER_ROOM])
 {
 	/* r0 = the mark; nothing else in the image looks like it. */
-	const struct filter_insn mark = {.code = E_ALU32 | E_MOV, .dst = R0, .imm = FILTER_MARK};
+	const struct filter_insn mark = {
+		.code = E_ALU32 | E_MOV, .dst = R0, .imm = EV_EXPRESSION_MARK};
 	size_t room = (1 + FILTER_ROOM) * sizeof(mark), n = 0;
 
 	_Static_assert(sizeof(mark) == 8, "as the kernel has it");

@@ -11,11 +11,10 @@
  */
 #pragma once
 
+#include "bpf/events.h"
 #include "format/base.h"
 
-/* As in bpf/packet-filter.bpf.h. */
-#define FILTER_ROOM 1024
-#define FILTER_MARK 0x70636170
+#define FILTER_ROOM EV_EXPRESSION_ROOM
 
 /* One instruction as the kernel wants it (its struct bpf_insn). */
 struct filter_insn {
@@ -27,18 +26,9 @@ struct filter_insn {
 };
 
 /*
- * What the instructions find behind r6, and may use: struct packet_filter of bpf/packet-filter.bpf.h. r0 is the
- * result, 0 = reject; r7 and r8 are classic BPF's A and X.
- */
-#define FILTER_AT 0    /* u64: address of the first byte */
-#define FILTER_N 8     /* u32: bytes that may be read */
-#define FILTER_LEN 12  /* u32: bytes of the packet */
-#define FILTER_LOAD 16 /* u32: what was read */
-#define FILTER_MEM 20  /* u32[FILTER_N_MEM]: classic BPF's M[] */
-#define FILTER_N_MEM 16
-
-/*
- * The expression as exactly FILTER_ROOM instructions: control enters at the first and leaves behind the last.
+ * The expression as exactly FILTER_ROOM instructions: control enters at the first and leaves behind the last. They
+ * find behind r6, and may use, what bpf/events.h describes (struct packet_filter of bpf/packet-filter.bpf.h). r0
+ * is the result, 0 = reject; r7 and r8 are classic BPF's A and X.
  * -EINVAL with libpcap's words, or for a loop (`protochain`); -E2BIG: too long.
  */
 int filter_compile(const char *expression, struct filter_insn ret[FILTER_ROOM],

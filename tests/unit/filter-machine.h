@@ -81,7 +81,7 @@ static inline uint32_t machine_alu32(uint8_t op, uint32_t a, uint32_t b)
 
 struct machine {
 	uint64_t r[11];
-	uint8_t context[FILTER_MEM + FILTER_N_MEM * 4];
+	uint8_t context[EV_EXPRESSION_MEM + EV_EXPRESSION_N_MEM * 4];
 	const uint8_t *packet;
 	uint32_t n;
 };
@@ -90,7 +90,7 @@ static inline void machine_call(struct machine *m)
 {
 	uint64_t to = m->r[1] - MACHINE_CONTEXT, from = m->r[3] - MACHINE_PACKET;
 
-	machine_must(to == FILTER_LOAD, "reads to another place");
+	machine_must(to == EV_EXPRESSION_LOAD, "reads to another place");
 	machine_must(m->r[2] >= 1 && m->r[2] <= 4, "reads another size");
 	/* The translation has checked that. */
 	machine_must(from <= m->n && m->r[2] <= m->n - from, "reads beyond the packet");
@@ -109,9 +109,9 @@ static inline uint32_t machine_run(const struct filter_insn *insns, const uint8_
 
 	memset(m.r, 0xa5, sizeof(m.r));
 	m.r[6] = MACHINE_CONTEXT;
-	memcpy(m.context + FILTER_AT, &at, 8);
-	memcpy(m.context + FILTER_N, &n, 4);
-	memcpy(m.context + FILTER_LEN, &n, 4);
+	memcpy(m.context + EV_EXPRESSION_AT, &at, 8);
+	memcpy(m.context + EV_EXPRESSION_N, &n, 4);
+	memcpy(m.context + EV_EXPRESSION_LEN, &n, 4);
 	while (pc < FILTER_ROOM) {
 		const struct filter_insn *i = &insns[pc++];
 		uint64_t b = i->code & 8 ? m.r[i->src] : (uint64_t)(int64_t)i->imm;
@@ -136,8 +136,9 @@ static inline uint32_t machine_run(const struct filter_insn *insns, const uint8_
 						 : 1);
 			m.r[i->dst] = v;
 		} else if (i->code == 0x63) {
-			machine_must(i->off >= FILTER_MEM &&
-					     i->off <= FILTER_MEM + FILTER_N_MEM * 4 - 4,
+			machine_must(i->off >= EV_EXPRESSION_MEM &&
+					     i->off <= EV_EXPRESSION_MEM + EV_EXPRESSION_N_MEM * 4 -
+							       4,
 				     "stores elsewhere");
 			v = (uint32_t)m.r[i->src];
 			memcpy(m.context + i->off, &v, 4);

@@ -153,7 +153,7 @@ static void test_errors(void **state)
 
 static void test_write(void **state)
 {
-	struct filter_insn insns[FILTER_ROOM], mark = {.code = 0xb4, .imm = FILTER_MARK};
+	struct filter_insn insns[FILTER_ROOM], mark = {.code = 0xb4, .imm = EV_EXPRESSION_MARK};
 	size_t bytes = (FILTER_ROOM + 4) * sizeof(mark);
 	struct iot_error err = {0};
 	uint8_t *image = calloc(1, bytes);
