@@ -82,7 +82,7 @@ check_session() {
 	sums=$(jq -c -n --argjson areas "$areas" --arg rule "$rule" -f "$here/swap.jq" "$dir/records.json")
 	lost=$(jq -c -n --argjson areas "$areas" --arg rule "$rule" -f "$here/swap.jq" "$dir/losses.json")
 	# Ordinary reads of the area itself have no place of their own.
-	[ -e "$dir/mixed" ] || assert_eq "$name: no wrong tag" "" "$(jq -r '.wrong[]' <<<"$sums$lost" | tr '\n' ';')"
+	assert_eq "$name: no wrong tag" "" "$(jq -r '.wrong[]' <<<"$sums$lost" | tr '\n' ';')"
 	if [ -e "$dir/edge" ]; then
 		check_edge "$name"
 		return
