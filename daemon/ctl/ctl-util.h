@@ -238,9 +238,12 @@ void ctl_verdict_print(FILE *f, const struct iot_verdict *v, size_t n_segments, 
 		       enum ctl_print how);
 /* NULL if out of memory. */
 struct json_object *ctl_verdict_json(const struct iot_verdict *v);
+struct json_object *ctl_json_reasons(const struct iot_verdict *v); /* an array of texts */
 /* Counts and durations are numbers; ids and times strings, null for 0. */
 struct json_object *ctl_json_u64(uint64_t v);
 struct json_object *ctl_json_id(uint64_t v);
+struct iot_sum;
+struct json_object *ctl_json_sum(const struct iot_sum *s); /* null: not known */
 struct json_object *ctl_json_text(const char *s); /* valid UTF-8 whatever s holds; null for "" */
 /* Prints on stdout, one document with a newline; puts o. CTL_OK or CTL_ERROR. */
 int ctl_json_print(struct json_object *o);

@@ -159,15 +159,6 @@ static void check_gaps(const struct ctl *c, struct answer *answers, size_t n,
 	}
 }
 
-static struct json_object *reasons_json(const struct iot_verdict *why)
-{
-	struct json_object *a = json_object_new_array();
-
-	for (size_t i = 0; i < why->n_reasons; i++)
-		json_object_array_add(a, ctl_json_text(why->reasons[i]));
-	return a;
-}
-
 static struct json_object *answer_json(const struct answer *x)
 {
 	struct json_object *o = json_object_new_object(), *ids = json_object_new_array();
@@ -187,7 +178,7 @@ static struct json_object *answer_json(const struct answer *x)
 	for (size_t i = 0; i < x->n_ids; i++)
 		json_object_array_add(ids, ctl_json_id(x->ids[i]));
 	json_object_object_add(o, "packets", ids);
-	json_object_object_add(o, "reasons", reasons_json(&x->why));
+	json_object_object_add(o, "reasons", ctl_json_reasons(&x->why));
 	return o;
 }
 
@@ -279,7 +270,7 @@ static int print_all(const struct ctl *c, const struct answer *answers, size_t n
 			if (answers[i].asked)
 				json_object_array_add(rows, answer_json(&answers[i]));
 		json_object_object_add(o, "captures", rows);
-		json_object_object_add(o, "reasons", reasons_json(gaps));
+		json_object_object_add(o, "reasons", ctl_json_reasons(gaps));
 		return ctl_json_print(o);
 	}
 	for (size_t i = 0; i < n; i++)

@@ -18,6 +18,7 @@
 
 #include "daemon/ctl/export-loss.h"
 #include "daemon/ctl/json.h"
+#include "format/books.h"
 
 static void add(struct json_object *o, const char *key, struct json_object *value)
 {
@@ -49,14 +50,12 @@ static void add_origin(struct json_object *o, const struct iot_segment *s)
 	add(o, "seq", ctl_json_u64(info->seq));
 }
 
+/* By the segment's final table: programs that were attached later stand in that alone. */
 static const char *probe_name(const struct iot_segment *s, uint16_t id)
 {
-	const struct iot_segment_info *info = iot_segment_info(s);
+	const struct iot_probe *p = iot_probe_find(iot_segment_info(s), iot_segment_footer(s), id);
 
-	for (size_t i = 0; i < info->n_probes; i++)
-		if (info->probes[i].id == id)
-			return info->probes[i].name;
-	return NULL;
+	return p ? p->name : NULL;
 }
 
 /* As in a request: null where the recording kernel could not tell. */

@@ -445,11 +445,6 @@ static void print_rest(const struct drops *d)
 
 /* ---- JSON ---- */
 
-static struct json_object *sum_json(const struct iot_sum *s)
-{
-	return s->unknown ? NULL : ctl_json_u64(s->n);
-}
-
 static int print_json(const struct drops *d, const struct iot_verdict *v)
 {
 	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
@@ -493,9 +488,9 @@ static int print_json(const struct drops *d, const struct iot_verdict *v)
 		json_object_array_add(list, j);
 	}
 	json_object_object_add(o, "drops", list);
-	json_object_object_add(o, "not_selected", sum_json(&d->not_selected));
-	json_object_object_add(o, "unattributed", sum_json(&d->unattributed));
-	json_object_object_add(o, "missed", sum_json(&d->missed));
+	json_object_object_add(o, "not_selected", ctl_json_sum(&d->not_selected));
+	json_object_object_add(o, "unattributed", ctl_json_sum(&d->unattributed));
+	json_object_object_add(o, "missed", ctl_json_sum(&d->missed));
 	json_object_object_add(o, "unsealed", ctl_json_u64(d->n_unsealed));
 	json_object_object_add(o, "record", ctl_verdict_json(v));
 	return ctl_json_print(o);

@@ -44,10 +44,14 @@ static void explain_done(struct explain *x)
 
 /* ---- which packets ---- */
 
+/* l NULL: what the files say twice, they do not say alike. */
 static void mark(struct explain *x, const struct ctl_capture *c, const struct iot_packet_life *l)
 {
-	bool *m = &x->marked[c - x->packets.captures][l - c->lives];
+	bool *m;
 
+	if (!l)
+		return;
+	m = &x->marked[c - x->packets.captures][l - c->lives];
 	x->n_marked += !*m;
 	*m = true;
 }
@@ -329,15 +333,6 @@ static void print_packet(const struct explain *x, struct ctl_capture *c,
 
 /* ---- as JSON ---- */
 
-static struct json_object *reasons_json(const struct iot_verdict *why)
-{
-	struct json_object *a = json_object_new_array();
-
-	for (size_t i = 0; i < why->n_reasons; i++)
-		json_object_array_add(a, ctl_json_text(why->reasons[i]));
-	return a;
-}
-
 static struct json_object *absences_json(struct ctl_capture *c, const struct iot_packet_life *l)
 {
 	struct json_object *rows = json_object_new_array();
@@ -358,7 +353,7 @@ static struct json_object *absences_json(struct ctl_capture *c, const struct iot
 		ctl_capture_probe(c, id, name, sizeof(name));
 		json_object_object_add(o, "probe", ctl_json_text(name));
 		json_object_object_add(o, "absence", json_object_new_string(iot_absence_name(a)));
-		json_object_object_add(o, "reasons", reasons_json(&why));
+		json_object_object_add(o, "reasons", ctl_json_reasons(&why));
 		json_object_array_add(rows, o);
 	}
 	return rows;
@@ -385,7 +380,7 @@ static void add_packet_json(struct explain *x, struct ctl_capture *c,
 	json_object_object_add(o, "merged", json_object_new_boolean(r->merged));
 	json_object_object_add(o, "truncated_start", json_object_new_boolean(r->truncated_start));
 	json_object_object_add(o, "truncated_end", json_object_new_boolean(r->truncated_end));
-	json_object_object_add(o, "reasons", reasons_json(why));
+	json_object_object_add(o, "reasons", ctl_json_reasons(why));
 	json_object_object_add(o, "parent", ctl_json_id(l->parent));
 	hops = hops_of(x, c, l->id, &n);
 	for (size_t i = 0; i < n; i++) {

@@ -107,11 +107,6 @@ static void sum_cell(struct ctl_table *t, const struct iot_sum *s)
 	ctl_table_cell(t, "%s%s", ctl_human_count(s->n, buf), s->unknown ? "+?" : "");
 }
 
-static struct json_object *sum_json(const struct iot_sum *s)
-{
-	return s->unknown ? NULL : ctl_json_u64(s->n);
-}
-
 static int print_probes(const struct ctl *c, const struct ctl_capture *cap)
 {
 	static const char *const columns[] = {"PROBE",	  ">SEEN",  ">NOT-SELECTED",
@@ -168,12 +163,12 @@ static struct json_object *probes_json(const struct ctl_capture *cap)
 			o, "probe", ctl_json_text(ctl_capture_probe(cap, id, name, sizeof(name))));
 		json_object_object_add(o, "state",
 				       json_object_new_string(iot_attach_name(row->state)));
-		json_object_object_add(o, "seen", sum_json(&line.seen));
-		json_object_object_add(o, "not_selected", sum_json(&line.not_selected));
-		json_object_object_add(o, "written", sum_json(&line.written));
-		json_object_object_add(o, "filed", sum_json(&line.filed));
-		json_object_object_add(o, "unattributed", sum_json(&line.unattributed));
-		json_object_object_add(o, "missed", sum_json(&line.missed));
+		json_object_object_add(o, "seen", ctl_json_sum(&line.seen));
+		json_object_object_add(o, "not_selected", ctl_json_sum(&line.not_selected));
+		json_object_object_add(o, "written", ctl_json_sum(&line.written));
+		json_object_object_add(o, "filed", ctl_json_sum(&line.filed));
+		json_object_object_add(o, "unattributed", ctl_json_sum(&line.unattributed));
+		json_object_object_add(o, "missed", ctl_json_sum(&line.missed));
 		json_object_array_add(rows, o);
 	}
 	return rows;

@@ -7,6 +7,7 @@
  */
 #include "daemon/ctl/ctl-util.h"
 #include "daemon/ctl/json.h"
+#include "format/books.h"
 #include "format/render.h"
 
 enum ctl_style ctl_verdict_style(enum iot_verdict_code code)
@@ -199,9 +200,23 @@ struct json_object *ctl_json_text(const char *s)
 	return json_object_new_string_len(buf, (int)(end - buf));
 }
 
+struct json_object *ctl_json_sum(const struct iot_sum *s)
+{
+	return s->unknown ? NULL : ctl_json_u64(s->n);
+}
+
+struct json_object *ctl_json_reasons(const struct iot_verdict *v)
+{
+	struct json_object *a = json_object_new_array();
+
+	for (size_t i = 0; a && i < v->n_reasons; i++)
+		json_object_array_add(a, ctl_json_text(v->reasons[i]));
+	return a;
+}
+
 struct json_object *ctl_verdict_json(const struct iot_verdict *v)
 {
-	struct json_object *o = json_object_new_object(), *reasons = json_object_new_array();
+	struct json_object *o = json_object_new_object(), *reasons = ctl_json_reasons(v);
 
 	if (!o || !reasons) {
 		json_object_put(o);
@@ -217,8 +232,6 @@ struct json_object *ctl_verdict_json(const struct iot_verdict *v)
 	json_object_object_add(o, "missed", ctl_json_u64(v->n_missed));
 	json_object_object_add(o, "books_checked", ctl_json_u64(v->books_checked));
 	json_object_object_add(o, "books_unbalanced", ctl_json_u64(v->books_unbalanced));
-	for (size_t i = 0; i < v->n_reasons; i++)
-		json_object_array_add(reasons, ctl_json_text(v->reasons[i]));
 	json_object_object_add(o, "reasons", reasons);
 	json_object_object_add(o, "reasons_dropped", ctl_json_u64(v->n_reasons_dropped));
 	json_object_object_add(o, "being_recorded", json_object_new_boolean(v->being_recorded));
