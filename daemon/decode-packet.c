@@ -17,6 +17,33 @@ _Static_assert((int)EV_PACKET_VLAN == (int)IOT_PACKET_VLAN, "flag");
 _Static_assert((int)EV_PACKET_TASK == (int)IOT_PACKET_TASK, "flag");
 _Static_assert((int)EV_PACKET_NO_HEADER == (int)IOT_PACKET_NO_HEADER, "flag");
 _Static_assert((int)EV_PACKET_AFTER_END == (int)IOT_PACKET_AFTER_END, "flag");
+/* So are the numbers of probes that readers know. */
+_Static_assert((int)EV_PROBE_NET_DEV_QUEUE == (int)IOT_PROBE_NET_DEV_QUEUE, "probe");
+_Static_assert((int)EV_PROBE_NET_DEV_START_XMIT == (int)IOT_PROBE_NET_DEV_START_XMIT, "probe");
+_Static_assert((int)EV_PROBE_NET_DEV_XMIT == (int)IOT_PROBE_NET_DEV_XMIT, "probe");
+_Static_assert((int)EV_PROBE_CONSUME_SKB == (int)IOT_PROBE_CONSUME_SKB, "probe");
+_Static_assert((int)EV_PROBE_KFREE_SKB == (int)IOT_PROBE_KFREE_SKB, "probe");
+_Static_assert((int)EV_PROBE_TCP_RETRANSMIT_SKB == (int)IOT_PROBE_TCP_RETRANSMIT_SKB, "probe");
+_Static_assert((int)EV_PROBE_TCP_SEND_RESET == (int)IOT_PROBE_TCP_SEND_RESET, "probe");
+_Static_assert((int)EV_PROBE_UDP_FAIL_QUEUE_RCV_SKB == (int)IOT_PROBE_UDP_FAIL_QUEUE_RCV_SKB,
+	       "probe");
+_Static_assert((int)EV_PROBE_QDISC_ENQUEUE == (int)IOT_PROBE_QDISC_ENQUEUE, "probe");
+_Static_assert((int)EV_PROBE_QDISC_DEQUEUE == (int)IOT_PROBE_QDISC_DEQUEUE, "probe");
+_Static_assert((int)EV_PROBE_DEV_QUEUE_XMIT == (int)IOT_PROBE_DEV_QUEUE_XMIT, "probe");
+_Static_assert((int)EV_PROBE_SKB_CLONE == (int)IOT_PROBE_SKB_CLONE, "probe");
+_Static_assert((int)EV_PROBE_SKB_COPY == (int)IOT_PROBE_SKB_COPY, "probe");
+_Static_assert((int)EV_PROBE_PSKB_COPY_FCLONE == (int)IOT_PROBE_PSKB_COPY_FCLONE, "probe");
+_Static_assert((int)EV_PROBE_NAPI_GRO_RECEIVE_ENTRY == (int)IOT_PROBE_GRO_RECEIVE_ENTRY, "probe");
+_Static_assert((int)EV_PROBE_NAPI_GRO_RECEIVE_EXIT == (int)IOT_PROBE_GRO_RECEIVE_EXIT, "probe");
+_Static_assert((int)EV_PROBE_NAPI_GRO_FRAGS_ENTRY == (int)IOT_PROBE_GRO_FRAGS_ENTRY, "probe");
+_Static_assert((int)EV_PROBE_NAPI_GRO_FRAGS_EXIT == (int)IOT_PROBE_GRO_FRAGS_EXIT, "probe");
+_Static_assert((int)EV_PROBE_PACKET_PROGRAM == (int)IOT_FIRST_RETURN_PROBE, "probe");
+_Static_assert((int)EV_PROBE_ALLOC_SKB == (int)IOT_PROBE_ALLOC_SKB, "probe");
+_Static_assert((int)EV_PROBE_KFREE_SKBMEM == (int)IOT_PROBE_KFREE_SKBMEM, "probe");
+_Static_assert((int)EV_PROBE_ALLOC_SKB == (int)IOT_FIRST_BIRTH_PROBE, "probe");
+_Static_assert((int)EV_PROBE_NAPI_ALLOC_SKB == (int)IOT_LAST_BIRTH_PROBE, "probe");
+_Static_assert((int)EV_FIRST_PACKET_PROBE == (int)IOT_FIRST_PACKET_PROBE, "probe");
+_Static_assert((int)EV_N_PACKET_PROBES == (int)IOT_N_PACKET_PROBES, "probe");
 _Static_assert(sizeof(struct ev_packet) % 8 == 0, "ring records are multiples of 8 bytes");
 _Static_assert(sizeof(((struct ev_packet_task *)0)->comm) == sizeof(((struct iot_packet *)0)->comm),
 	       "comm lengths differ");

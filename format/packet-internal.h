@@ -68,9 +68,6 @@ struct iot_doubts {
  */
 #define IOT_EPOCH_SLACK_NS (5ULL * 1000000000)
 
-/* TC and XDP programs, from here on (bpf/events.h), may be observed at their return. */
-#define IOT_FIRST_RETURN_PROBE 128U
-
 int iot_doubts_seal(struct iot_doubts *d) IOT_MUST_CHECK;
 
 static inline uint64_t iot_sub_sat(uint64_t a, uint64_t b)

@@ -20,11 +20,6 @@
 
 #define PROTO_TCP 6
 
-/* Of bpf/events.h: events of sockets. */
-#define PROBE_TCP_RETRANSMIT 71
-#define PROBE_TCP_RESET 72
-#define PROBE_UDP_FAIL_QUEUE 74
-
 const char *iot_packet_verdict_name(enum iot_packet_verdict v)
 {
 	switch (v) {
@@ -64,17 +59,17 @@ const char *iot_absence_name(enum iot_absence a)
 
 /* ---- a life ---- */
 
-/* +1: a function was entered with the packet, -1: it was left; bpf/events.h has the numbers. */
+/* +1: a function was entered with the packet, -1: it was left. */
 static int passage(uint16_t probe)
 {
 	switch (probe) {
-	case 67: /* net_dev_start_xmit */
-	case 76: /* napi_gro_receive_entry */
-	case 78: /* napi_gro_frags_entry */
+	case IOT_PROBE_NET_DEV_START_XMIT:
+	case IOT_PROBE_GRO_RECEIVE_ENTRY:
+	case IOT_PROBE_GRO_FRAGS_ENTRY:
 		return 1;
-	case 68:
-	case 77:
-	case 79:
+	case IOT_PROBE_NET_DEV_XMIT:
+	case IOT_PROBE_GRO_RECEIVE_EXIT:
+	case IOT_PROBE_GRO_FRAGS_EXIT:
 		return -1;
 	default:
 		return 0;
@@ -407,8 +402,8 @@ static const struct iot_doubt_segment *left_out(const struct iot_doubts *d, uint
 /* Events of a socket, which often has no packet to show, or none of ours. */
 static bool is_sockets_probe(uint16_t probe)
 {
-	return probe == PROBE_TCP_RETRANSMIT || probe == PROBE_TCP_RESET ||
-	       probe == PROBE_UDP_FAIL_QUEUE;
+	return probe == IOT_PROBE_TCP_RETRANSMIT_SKB || probe == IOT_PROBE_TCP_SEND_RESET ||
+	       probe == IOT_PROBE_UDP_FAIL_QUEUE_RCV_SKB;
 }
 
 /* Did anything happen at the probe while the packet may have lived? */

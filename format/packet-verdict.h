@@ -24,16 +24,6 @@
 #include "format/packet.h"
 #include "format/verify.h"
 
-/* Probe ids are counted from here in the masks below. */
-#define IOT_FIRST_PACKET_PROBE 64U
-#define IOT_N_PACKET_PROBES 128U
-/* See bpf/events.h; these two are ends, and no capture of packets does without them. */
-#define IOT_PROBE_CONSUME_SKB 69U
-#define IOT_PROBE_KFREE_SKB 70U
-/* The usual birth and the usual end: ids are exact in no segment that did not observe these. */
-#define IOT_PROBE_ALLOC_SKB 97U
-#define IOT_PROBE_KFREE_SKBMEM 109U
-
 struct iot_probe_set {
 	uint64_t bits[IOT_N_PACKET_PROBES / 64];
 };

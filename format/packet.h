@@ -12,6 +12,44 @@
 #include "format/batch.h"
 #include "format/record.h"
 
+#define IOT_FIRST_PACKET_PROBE 64U /* ids are counted from here in sets and masks */
+#define IOT_N_PACKET_PROBES 128U
+
+/*
+ * Probes that readers know by more than their name. Ids are on disk: these are those of bpf/events.h, which
+ * daemon/decode-packet.c holds them to.
+ */
+enum iot_packet_probe {
+	IOT_PROBE_NET_DEV_QUEUE = 66,
+	IOT_PROBE_NET_DEV_START_XMIT = 67,
+	IOT_PROBE_NET_DEV_XMIT = 68,
+	/* Ends, and no capture of packets does without them. */
+	IOT_PROBE_CONSUME_SKB = 69,
+	IOT_PROBE_KFREE_SKB = 70,
+	/* Events of sockets. */
+	IOT_PROBE_TCP_RETRANSMIT_SKB = 71,
+	IOT_PROBE_TCP_SEND_RESET = 72,
+	IOT_PROBE_UDP_FAIL_QUEUE_RCV_SKB = 74,
+	IOT_PROBE_GRO_RECEIVE_ENTRY = 76,
+	IOT_PROBE_GRO_RECEIVE_EXIT = 77,
+	IOT_PROBE_GRO_FRAGS_ENTRY = 78,
+	IOT_PROBE_GRO_FRAGS_EXIT = 79,
+	IOT_PROBE_QDISC_ENQUEUE = 80,
+	IOT_PROBE_QDISC_DEQUEUE = 81,
+	IOT_PROBE_DEV_QUEUE_XMIT = 96, /* __dev_queue_xmit */
+	/* Births, the usual one first: ids are exact in no segment that did not observe it and the usual end. */
+	IOT_FIRST_BIRTH_PROBE = 97,
+	IOT_PROBE_ALLOC_SKB = 97,
+	/* These make a packet out of another and are recorded; others only count. */
+	IOT_PROBE_SKB_CLONE = 98,
+	IOT_PROBE_SKB_COPY = 99,
+	IOT_PROBE_PSKB_COPY_FCLONE = 100,
+	IOT_LAST_BIRTH_PROBE = 108,
+	IOT_PROBE_KFREE_SKBMEM = 109,
+	/* TC and XDP programs, from here on, may be observed at their return. */
+	IOT_FIRST_RETURN_PROBE = 128,
+};
+
 /* Facts about an observation. Those of a packet are the OR over its observations and losses. */
 enum iot_packet_flag {
 	/* Nothing of the packet can have been seen before its first record: its birth was observed, or

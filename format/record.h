@@ -27,7 +27,7 @@ enum iot_stream {
 	IOT_STREAM_PACKET = 2,
 };
 
-/* The block stream's records are made at this probe; ids on disk are stable (see bpf/events.h). */
+/* The block stream's records are made at this probe; ids on disk are stable (bpf/events.h). */
 #define IOT_PROBE_BLOCK_COMPLETE 8
 
 enum iot_op {

@@ -184,12 +184,12 @@ static void frame_transport(struct frame *f, const struct iot_packet *p, size_t 
 static bool counts_link_header(uint16_t probe)
 {
 	switch (probe) {
-	case 66: /* net_dev_queue */
-	case 67: /* net_dev_start_xmit */
-	case 68: /* net_dev_xmit */
-	case 80: /* qdisc_enqueue */
-	case 81: /* qdisc_dequeue */
-	case 96: /* __dev_queue_xmit */
+	case IOT_PROBE_NET_DEV_QUEUE:
+	case IOT_PROBE_NET_DEV_START_XMIT:
+	case IOT_PROBE_NET_DEV_XMIT:
+	case IOT_PROBE_QDISC_ENQUEUE:
+	case IOT_PROBE_QDISC_DEQUEUE:
+	case IOT_PROBE_DEV_QUEUE_XMIT:
 		return true;
 	default:
 		return false;
