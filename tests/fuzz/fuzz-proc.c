@@ -122,6 +122,7 @@ static void check_names(void)
 	struct id_set set = {0}, code = {0};
 	struct net_names net = {{0}, {0}};
 	const uint64_t dev = IOT_DEV(7, 0);
+	struct places places;
 	struct names *n;
 
 	check(names_new(&n) == 0, "no memory");
@@ -133,11 +134,15 @@ static void check_names(void)
 		id_set_add(&set, IOT_IFACE_KEY(OTHER_NETNS, i));
 	check(net_names_ifaces_of(&net, &set, &ifaces) == 0, "no memory");
 	check_table(&ifaces, 3);
-	id_set_add(&code, 0xffffffff81000010ULL);
-	id_set_add(&code, 1);
-	id_set_add(&code, UINT64_MAX);
-	check(net_names_symbols_of(&net, &code, &symbols) == 0, "no memory");
+	check(places_init(&places) == 0, "no memory");
+	id_set_add(&code, places_number(&places, 0xffffffff81000010ULL));
+	id_set_add(&code, places_number(&places, 1));
+	id_set_add(&code, places_number(&places, UINT64_MAX));
+	check(net_names_symbols_of(&net, &places, &code, &symbols) == 0, "no memory");
+	/* Found or not, each gets a text. */
+	check(symbols.n == 3, "a place without a name");
 	check_table(&symbols, 3);
+	places_done(&places);
 	net_names_done(&net);
 	iot_names_done(&devices);
 	iot_names_done(&ifaces);

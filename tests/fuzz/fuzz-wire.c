@@ -119,11 +119,14 @@ static void file_request(const struct ev_hdr *h, const struct iot_request *r, si
 
 static void records(char which, const uint8_t *data, size_t size, size_t each)
 {
-	struct decode_packet packet = {.n_cpus = N_CPUS};
+	static struct places places;
+	struct decode_packet packet = {.n_cpus = N_CPUS, .places = &places};
 	struct decode_block block;
 	size_t n_losses = 0;
 
 	decode_block_init(&block, kernel(), N_CPUS);
+	/* As many as one capture may have: beyond that there is no number. */
+	check(places.slots || places_init(&places) == 0, "no memory");
 	iot_batch_clear(requests);
 	iot_batch_clear(packets);
 	for (size_t i = 0; i < MAX_RECORDS - 1 && size; i++) {
