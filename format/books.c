@@ -8,6 +8,9 @@
  */
 #include "format/books.h"
 
+#include <sys/random.h>
+#include <xxhash.h>
+
 void iot_sum_add(struct iot_sum *s, uint64_t n)
 {
 	if (n == IOT_COUNT_UNKNOWN || __builtin_add_overflow(s->n, n, &s->n))
@@ -223,7 +226,9 @@ static bool is_row(const struct iot_written *w, size_t i, uint16_t probe, uint32
 
 static size_t slot_of(const struct iot_written *w, uint16_t probe, uint32_t cpu)
 {
-	size_t mask = w->room * 2 - 1, at = (probe * 2654435769U ^ cpu * 40503U) & mask;
+	uint64_t key = (uint64_t)probe << 32 | cpu;
+	/* Seeded: a file must not choose which rows meet in a slot. */
+	size_t mask = w->room * 2 - 1, at = (size_t)XXH64(&key, sizeof(key), w->seed) & mask;
 
 	while (w->slots[at] && !is_row(w, w->slots[at] - 1, probe, cpu))
 		at = (at + 1) & mask;
@@ -240,6 +245,8 @@ static int written_grow(struct iot_written *w)
 		free(slots);
 		return -ENOMEM;
 	}
+	if (!w->room)
+		(void)!getrandom(&w->seed, sizeof(w->seed), GRND_NONBLOCK);
 	free(w->slots);
 	w->slots = slots;
 	w->rows = rows;
@@ -258,7 +265,7 @@ int iot_written_add(struct iot_written *w, uint16_t probe, uint32_t cpu)
 		w->rows[w->last].n++;
 		return 0;
 	}
-	if (cpu >= MAX_CPUS) {
+	if (cpu >= MAX_CPUS || probe >= IOT_MAX_PROBE_IDS) {
 		w->other++;
 		return 0;
 	}

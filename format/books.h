@@ -65,9 +65,11 @@ struct iot_written {
 	struct iot_written_row *rows; /* found through slots */
 	size_t n;
 	size_t room;
-	uint64_t other;	 /* records of CPUs that ids have no room for */
+	uint64_t
+		other; /* records of CPUs that ids have no room for, and of probes beyond IOT_MAX_PROBE_IDS */
 	uint32_t *slots; /* row + 1, 0 = free; twice the room, a power of two */
 	size_t last;	 /* row that the last record went to */
+	uint64_t seed;	 /* of the slots */
 };
 int iot_written_add(struct iot_written *w, uint16_t probe, uint32_t cpu) IOT_MUST_CHECK;
 /* The count of a row, which is 0 afterwards. */

@@ -7,7 +7,12 @@
  */
 #include "daemon/ctl/packets.h"
 
+#include <sys/random.h>
+#include <xxhash.h>
+
 #include "format/books.h"
+
+size_t ctl_packets_max = CTL_PACKETS_MAX;
 
 static void capture_done(struct ctl_capture *c)
 {
@@ -33,9 +38,10 @@ void ctl_packets_done(struct ctl_packets *p)
 
 /* ---- lives by id ---- */
 
+/* Ids come from files that anybody may have written: which of them meet in a slot must not be known before. */
 static size_t slot_of(const struct ctl_capture *c, uint64_t id)
 {
-	size_t at = (size_t)(id * 0x9e3779b97f4a7c15ULL >> 20) & (c->n_slots - 1);
+	size_t at = (size_t)XXH64(&id, sizeof(id), c->seed) & (c->n_slots - 1);
 
 	while (c->slots[at] && c->lives[c->slots[at] - 1].id != id)
 		at = (at + 1) & (c->n_slots - 1);
@@ -74,6 +80,8 @@ static int life_of(struct ctl_capture *c, uint64_t id, struct iot_packet_life **
 	}
 	at = slot_of(c, id);
 	if (!c->slots[at]) {
+		if (c->n_lives >= ctl_packets_max)
+			return -E2BIG;
 		c->lives[c->n_lives] = (struct iot_packet_life){.id = id};
 		c->slots[at] = ++c->n_lives;
 	}
@@ -240,6 +248,8 @@ static int read_capture(struct ctl_capture *c, struct iot_error *err)
 	size_t n;
 	int r;
 
+	/* Without randomness files are still read. */
+	(void)!getrandom(&c->seed, sizeof(c->seed), GRND_NONBLOCK);
 	r = load_ledgers(c, err);
 	if (r == 0)
 		r = iot_doubts_new(c->infos, c->footers, c->n, &c->doubts);
@@ -247,14 +257,17 @@ static int read_capture(struct ctl_capture *c, struct iot_error *err)
 		r = iot_batch_new_stream(IOT_STREAM_PACKET, 64, &b);
 	for (size_t i = 0; r == 0 && i < c->n; i++)
 		r = read_segment(c, i, b, err);
+	n = r == 0 ? iot_doubts_losers(c->doubts, &losers) : 0;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = life_of(c, losers[i], &l);
+	if (r == -E2BIG)
+		return iot_error_set(
+			err, r,
+			"more than %zu packets in one run of iotraced; name fewer of its "
+			"segments",
+			ctl_packets_max);
 	if (r < 0)
 		return r;
-	n = iot_doubts_losers(c->doubts, &losers);
-	for (size_t i = 0; i < n; i++) {
-		r = life_of(c, losers[i], &l);
-		if (r < 0)
-			return r;
-	}
 	c->first_ns = IOT_MAX(c->first_ns, c->infos[0]->attach_ns);
 	return 0;
 }
@@ -389,6 +402,7 @@ uint16_t ctl_capture_probe_id(const struct ctl_capture *c, const char *name)
 
 bool ctl_probe_only_counts(uint16_t probe)
 {
-	/* bpf/events.h: births but for clones and copies. */
-	return probe == 97 || (probe >= 101 && probe <= 108);
+	return probe >= IOT_FIRST_BIRTH_PROBE && probe <= IOT_LAST_BIRTH_PROBE &&
+	       probe != IOT_PROBE_SKB_CLONE && probe != IOT_PROBE_SKB_COPY &&
+	       probe != IOT_PROBE_PSKB_COPY_FCLONE;
 }

@@ -4,11 +4,15 @@
  * each packet.
  *
  * A verdict on a packet needs all of its records, whatever a person wants to see of them: so lives are
- * gathered from whole segments, without filters, and in memory (about 150 bytes a packet).
+ * gathered from whole segments, without filters, and in memory (about 110 bytes a packet, twice that while
+ * it grows). A block of some hundred bytes may claim 65,536 packets, so there is a limit to what is believed.
  */
 #pragma once
 
 #include "daemon/ctl/ctl-util.h"
+
+#define CTL_PACKETS_MAX (1U << 25) /* of one capture: 4 GB */
+extern size_t ctl_packets_max;	   /* lowered by tests */
 
 struct ctl_capture {
 	struct iot_segment **segments; /* sorted by seq; borrowed from the scan */
@@ -22,6 +26,7 @@ struct ctl_capture {
 	struct iot_packet_life *lives;
 	size_t n_lives;
 	size_t *slots; /* life + 1 */
+	uint64_t seed; /* of the slots */
 	size_t n_slots;
 	uint64_t n_records;
 	uint64_t n_unidentified; /* of them */
