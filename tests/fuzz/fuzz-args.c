@@ -8,6 +8,7 @@
 #include "daemon/args.h"
 #include "daemon/ctl/ctl-util.h"
 #include "format/scan-internal.h"
+#include "tests/unit/ctl-stub.h"
 
 #include <time.h>
 
@@ -21,13 +22,6 @@ static void check(bool holds, const char *what)
 		return;
 	fprintf(stderr, "fuzz-args: %s\n", what);
 	abort();
-}
-
-/* The program's own, in main.c, prints. */
-int ctl_fail(int code, const char *fmt, ...)
-{
-	(void)fmt;
-	return code;
 }
 
 static int split(const uint8_t *data, size_t size, char *argv[MAX_WORDS + 1])

@@ -11,11 +11,10 @@
 #include <cmocka.h>
 
 #include "format/segment-def.h"
+#include "tests/unit/block-content.h"
 #include "tests/unit/block-fixture.h"
 
 #include <endian.h>
-#include <lz4frame.h>
-#include <xxhash.h>
 
 /* Any flipped bit of a block is seen: by the header's hash or the data's. */
 static void test_flip_every_bit(void **state)
@@ -77,45 +76,6 @@ static void test_every_truncation(void **state)
 	free(block);
 }
 
-/* A block around arbitrary content, with everything else right: the hashes do not protect us. */
-static int decode_content(struct fixture *f, const struct iot_block_info *like,
-			  const uint8_t *content, size_t size)
-{
-	LZ4F_preferences_t preferences = {
-		.frameInfo.contentChecksumFlag = LZ4F_contentChecksumEnabled,
-		.frameInfo.blockMode = LZ4F_blockIndependent,
-		.frameInfo.contentSize = size,
-	};
-	size_t bound = LZ4F_compressFrameBound(size, &preferences), n;
-	struct iot_block_info info = *like;
-	uint8_t *frame = malloc(bound);
-	int r;
-
-	assert_non_null(frame);
-	n = LZ4F_compressFrame(frame, bound, content, size, &preferences);
-	assert_false(LZ4F_isError(n));
-	info.raw_bytes = (uint32_t)size;
-	info.data_size = (uint32_t)n;
-	info.data_hash = XXH64(frame, n, 0);
-	r = iot_block_decode(f->decoder, &info, frame, n, IOT_COLS_ALL, f->out);
-	free(frame);
-	return r;
-}
-
-static uint8_t *content_of(const struct iot_block_info *info, const uint8_t *block)
-{
-	size_t in = info->data_size, out = info->raw_bytes;
-	uint8_t *content = malloc(out + 64);
-	LZ4F_dctx *lz4;
-
-	assert_non_null(content);
-	assert_false(LZ4F_isError(LZ4F_createDecompressionContext(&lz4, LZ4F_VERSION)));
-	assert_int_equal(LZ4F_decompress(lz4, content, &out, block + info->header_size, &in, NULL),
-			 0);
-	LZ4F_freeDecompressionContext(lz4);
-	return content;
-}
-
 static void test_mutated_content(void **state)
 {
 	struct fixture *f = *state;
@@ -142,7 +102,7 @@ static void test_mutated_content(void **state)
 		}
 		if (gen_below(&m, 8) == 0)
 			size = 1 + gen_below(&m, size);
-		if (decode_content(f, &info, content, size) < 0) {
+		if (decode_content(f->decoder, &info, content, size, IOT_COLS_ALL, f->out) < 0) {
 			refused++;
 			assert_int_equal(iot_batch_count(f->out), 0);
 		}
@@ -168,15 +128,21 @@ static void test_column_table_rules(void **state)
 	content = content_of(&info, block);
 	head = (struct iot_disk_columns *)content;
 	e = (struct iot_disk_column *)(head + 1);
-	assert_int_equal(decode_content(f, &info, content, info.raw_bytes), 0);
+	assert_int_equal(
+		decode_content(f->decoder, &info, content, info.raw_bytes, IOT_COLS_ALL, f->out),
+		0);
 
-#define BROKEN(field, value)                                                                   \
-	do {                                                                                   \
-		__typeof__(field) _old = (field);                                              \
-		(field) = (value);                                                             \
-		assert_int_equal(decode_content(f, &info, content, info.raw_bytes), -EBADMSG); \
-		(field) = _old;                                                                \
-		assert_int_equal(decode_content(f, &info, content, info.raw_bytes), 0);        \
+#define BROKEN(field, value)                                                                \
+	do {                                                                                \
+		__typeof__(field) _old = (field);                                           \
+		(field) = (value);                                                          \
+		assert_int_equal(decode_content(f->decoder, &info, content, info.raw_bytes, \
+						IOT_COLS_ALL, f->out),                      \
+				 -EBADMSG);                                                 \
+		(field) = _old;                                                             \
+		assert_int_equal(decode_content(f->decoder, &info, content, info.raw_bytes, \
+						IOT_COLS_ALL, f->out),                      \
+				 0);                                                        \
 	} while (0)
 	BROKEN(head->n, head->n + 1);
 	BROKEN(head->n, head->n - 1);
@@ -216,10 +182,14 @@ static void test_column_table_rules(void **state)
 #undef BROKEN
 	/* What the header says must be what the columns say. */
 	info.first_ns++;
-	assert_int_equal(decode_content(f, &info, content, info.raw_bytes), -EBADMSG);
+	assert_int_equal(
+		decode_content(f->decoder, &info, content, info.raw_bytes, IOT_COLS_ALL, f->out),
+		-EBADMSG);
 	info.first_ns--;
 	info.last_id++;
-	assert_int_equal(decode_content(f, &info, content, info.raw_bytes), -EBADMSG);
+	assert_int_equal(
+		decode_content(f->decoder, &info, content, info.raw_bytes, IOT_COLS_ALL, f->out),
+		-EBADMSG);
 	free(content);
 	free(block);
 }
@@ -261,7 +231,9 @@ static void test_unknown_column(void **state)
 	p += info.raw_bytes - payload;
 	memcpy(p, "later", 5);
 	p += 5;
-	assert_int_equal(decode_content(f, &info, newer, (size_t)(p - newer)), 0);
+	assert_int_equal(
+		decode_content(f->decoder, &info, newer, (size_t)(p - newer), IOT_COLS_ALL, f->out),
+		0);
 	check_rows(f, 64);
 	free(newer);
 	free(content);

@@ -14,20 +14,9 @@
 #include <sys/wait.h>
 
 #include "daemon/ctl/live.h"
+#include "tests/unit/ctl-stub.h"
 
 static char path[96];
-static char said[512];
-
-/* main.c is not linked: the message is kept instead of printed. */
-int ctl_fail(int code, const char *fmt, ...)
-{
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(said, sizeof(said), fmt, ap);
-	va_end(ap);
-	return code;
-}
 
 /* A child that accepts once, reads the request up to its NUL, sends reply in pieces, and closes. */
 static pid_t serve(const char *reply, size_t len, size_t piece)
@@ -67,7 +56,7 @@ static int call(const char *reply, size_t len, size_t piece, struct json_object 
 	pid_t pid = serve(reply, len, piece);
 	int r;
 
-	said[0] = '\0';
+	ctl_said[0] = '\0';
 	r = ctl_call(&c, "a.b.C", NULL, ret);
 	assert_int_equal(waitpid(pid, NULL, 0), pid);
 	unlink(path);
@@ -131,17 +120,17 @@ static void test_errors(void **state)
 			      "\"parameters\":{\"message\":\"not you\"}}",
 			      &p),
 			 CTL_DENIED);
-	assert_string_equal(said, "denied: not you");
+	assert_string_equal(ctl_said, "denied: not you");
 	assert_int_equal(CALL("{\"error\":\"io.iotraced.Control.Failed\","
 			      "\"parameters\":{\"message\":\"a\\u001b[31m\"}}",
 			      &p),
 			 CTL_ERROR);
-	assert_null(strchr(said, '\x1b'));
+	assert_null(strchr(ctl_said, '\x1b'));
 	assert_int_equal(CALL("{\"error\":\"org.varlink.service.InvalidParameter\","
 			      "\"parameters\":{\"parameter\":\"stream\"}}",
 			      &p),
 			 CTL_ERROR);
-	assert_non_null(strstr(said, "InvalidParameter: stream"));
+	assert_non_null(strstr(ctl_said, "InvalidParameter: stream"));
 	assert_int_equal(CALL("{\"error\":\"x.y.Z\"}", &p), CTL_ERROR);
 	assert_null(p);
 }
@@ -152,12 +141,12 @@ static void test_not_varlink(void **state)
 
 	(void)state;
 	assert_int_equal(CALL("HTTP/1.0 400 Bad Request", &p), CTL_ERROR);
-	assert_non_null(strstr(said, "does not speak Varlink"));
+	assert_non_null(strstr(ctl_said, "does not speak Varlink"));
 	assert_int_equal(CALL("{\"parameters\":[]}", &p), CTL_ERROR);
-	assert_non_null(strstr(said, "does not speak Varlink"));
+	assert_non_null(strstr(ctl_said, "does not speak Varlink"));
 	/* Closed in the middle of its reply. */
 	assert_int_equal(call("{\"parameters\":", 14, 100, &p), CTL_NO_DAEMON);
-	assert_non_null(strstr(said, "closed without a reply"));
+	assert_non_null(strstr(ctl_said, "closed without a reply"));
 	assert_int_equal(call("", 0, 100, &p), CTL_NO_DAEMON);
 	assert_null(p);
 }
@@ -173,8 +162,8 @@ static void test_nobody_there(void **state)
 	(void)state;
 	unlink(path);
 	assert_int_equal(ctl_call(&c, "a.b.C", NULL, &p), CTL_NO_DAEMON);
-	assert_non_null(strstr(said, path));
-	assert_non_null(strstr(said, "is iotraced running?"));
+	assert_non_null(strstr(ctl_said, path));
+	assert_non_null(strstr(ctl_said, "is iotraced running?"));
 	/* A socket whose daemon is dead. */
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	snprintf(sa.sun_path, sizeof(sa.sun_path), "%s", path);

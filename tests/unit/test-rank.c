@@ -8,16 +8,10 @@
 #include <cmocka.h>
 
 #include "daemon/ctl/report-view.h"
+#include "tests/unit/ctl-stub.h"
 
 #define SEC UINT64_C(1000000000)
 #define PART IOT_DEV(259, 2)
-
-/* main.c is not linked. */
-int ctl_fail(int code, const char *fmt, ...)
-{
-	(void)fmt;
-	return code;
-}
 
 static struct iot_segment_info host = {.machine_id = {1}, .boot_id = {1}, .host = "h"};
 static struct iot_segment_info later = {.machine_id = {1}, .boot_id = {2}, .host = "h"};

@@ -8,13 +8,7 @@
 #include <cmocka.h>
 
 #include "daemon/ctl/report-view.h"
-
-/* main.c is not linked. */
-int ctl_fail(int code, const char *fmt, ...)
-{
-	(void)fmt;
-	return code;
-}
+#include "tests/unit/ctl-stub.h"
 
 static int compare_values(const void *a, const void *b)
 {

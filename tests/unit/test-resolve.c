@@ -13,17 +13,11 @@
 
 #include "daemon/ctl/ctl-util.h"
 #include "daemon/ctl/resolve.h"
+#include "tests/unit/ctl-stub.h"
 
 #define SEC UINT64_C(1000000000)
 
 static char dir[64];
-
-/* main.c is not linked. */
-int ctl_fail(int code, const char *fmt, ...)
-{
-	(void)fmt;
-	return code;
-}
 
 static int setup(void **state)
 {
