@@ -6,13 +6,16 @@
  * knows no place; what is neither recorded nor filed is said below the tables. On kernels before 5.17
  * there are no reasons.
  *
- * Addresses, namespaces and interfaces keep their meaning from one boot of a machine to the next, so that is
- * how far rows of several captures are summed up; --per-capture keeps captures apart. A segment without a
+ * Names of places, namespaces and interfaces keep their meaning from one boot of a machine to the next, so that
+ * is how far rows of several captures are summed up (a place's number is its capture's own); --per-capture keeps captures apart. A segment without a
  * footer has neither counters nor a ledger: what it holds is a lower bound, and called so.
- * --json: {drops: [{reason, code, location, where, netns, ifindex, iface, proto, flow, n, bytes, lost, host,
+ * --json: {drops: [{reason, code, location, where (null: more than one may be summed up), netns, ifindex, iface, proto, flow, n, bytes, lost, host,
  * boot, capture (null: more than one may be summed up)}], not_selected, unattributed, missed (null: not
  * known), unsealed, record: the verdict}.
  */
+#include <sys/random.h>
+#include <xxhash.h>
+
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/packets.h"
 #include "format/books.h"
@@ -21,7 +24,7 @@
 #define SHOWN_FLOWS 20U
 
 struct drop_key {
-	uint64_t where;
+	uint64_t place; /* hash of its name, or of capture and number */
 	struct iot_flow flow;
 	uint32_t netns;
 	uint32_t ifindex;
@@ -32,6 +35,8 @@ struct drop_key {
 struct drop_row {
 	struct drop_key key;
 	const struct iot_segment *s; /* the first, for names */
+	const char *place;	     /* NULL: it has none */
+	uint64_t where;		     /* its number in the first capture */
 	uint64_t n;
 	uint64_t bytes;
 	uint64_t lost;
@@ -46,6 +51,7 @@ struct drops {
 	size_t n;
 	size_t *slots; /* row + 1 */
 	size_t n_slots;
+	uint64_t seed;
 	struct iot_sum not_selected, unattributed, missed;
 };
 
@@ -55,26 +61,17 @@ static void drops_done(struct drops *d)
 	free(d->slots);
 }
 
-static uint64_t hash_key(const struct drop_key *k)
-{
-	const uint8_t *p = (const uint8_t *)k;
-	uint64_t h = 0xcbf29ce484222325ULL;
-
-	for (size_t i = 0; i < sizeof(*k); i++)
-		h = (h ^ p[i]) * 0x100000001b3ULL;
-	return h ^ h >> 29;
-}
-
 static bool same_key(const struct drop_key *a, const struct drop_key *b)
 {
-	return a->where == b->where && a->netns == b->netns && a->ifindex == b->ifindex &&
+	return a->place == b->place && a->netns == b->netns && a->ifindex == b->ifindex &&
 	       a->code == b->code && a->group == b->group &&
 	       memcmp(&a->flow, &b->flow, sizeof(a->flow)) == 0;
 }
 
 static size_t slot_of(const struct drops *d, const struct drop_key *k)
 {
-	size_t at = (size_t)hash_key(k) & (d->n_slots - 1);
+	/* Seeded: a file must not choose which rows meet in a slot. */
+	size_t at = (size_t)XXH64(k, sizeof(*k), d->seed) & (d->n_slots - 1);
 
 	while (d->slots[at] && !same_key(&d->rows[d->slots[at] - 1].key, k))
 		at = (at + 1) & (d->n_slots - 1);
@@ -113,10 +110,10 @@ static int row_of(struct drops *d, const struct drop_key *k, struct drop_row **r
 
 /* Keys are hashed as bytes: padding would make equal ones differ. */
 static void make_key(struct drop_key *k, const struct iot_flow *flow, uint32_t netns,
-		     uint32_t ifindex, int32_t code, uint64_t where, size_t group)
+		     uint32_t ifindex, int32_t code, uint64_t place, size_t group)
 {
 	memset(k, 0, sizeof(*k));
-	k->where = where;
+	k->place = place;
 	memcpy(k->flow.src, flow->src, sizeof(flow->src));
 	memcpy(k->flow.dst, flow->dst, sizeof(flow->dst));
 	k->flow.sport = flow->sport;
@@ -153,9 +150,37 @@ static size_t group_of(const struct drops *d, const struct iot_scan *scan,
 	return i;
 }
 
+/* What a capture calls its place of this number: a segment without footer has to ask the others. */
+static const char *place_name(struct iot_scan *scan, const struct iot_segment *s, uint64_t where)
+{
+	const struct iot_footer *f = iot_segment_footer(s);
+	const char *name = f ? iot_names_find(&f->symbols, where) : NULL;
+
+	for (size_t i = 0; !name && i < iot_scan_n_segments(scan); i++) {
+		const struct iot_segment *o = iot_scan_segment(scan, i);
+
+		f = iot_segment_footer(o);
+		if (f && iot_segment_info(o)->stream == IOT_STREAM_PACKET &&
+		    memcmp(iot_segment_info(o)->capture_id, iot_segment_info(s)->capture_id, 16) ==
+			    0)
+			name = iot_names_find(&f->symbols, where);
+	}
+	return name;
+}
+
+static uint64_t place_key(const struct iot_segment *s, const char *name, uint64_t where)
+{
+	/* Three digits of an address are not a name for two captures. */
+	if (name && strncmp(name, "0x", 2) != 0)
+		return XXH64(name, strlen(name), 0);
+	return where ? XXH64(iot_segment_info(s)->capture_id, 16, where) : 0;
+}
+
 static int add_records(struct drops *d, struct iot_scan *scan, struct iot_error *err)
 {
 	const struct iot_segment *last = NULL;
+	const char *place = NULL;
+	uint64_t where = 0;
 	size_t in_group = 0;
 	struct iot_segment *s;
 	struct iot_packet p;
@@ -170,14 +195,24 @@ static int add_records(struct drops *d, struct iot_scan *scan, struct iot_error 
 		if (s != last) {
 			in_group = group_of(d, scan, s);
 			last = s;
+			where = 0;
 		}
-		make_key(&k, &p.flow, p.netns, p.ifindex, p.code, p.where, in_group);
+		if (p.where != where || !where) {
+			where = p.where;
+			place = where ? place_name(scan, s, where) : NULL;
+		}
+		make_key(&k, &p.flow, p.netns, p.ifindex, p.code, place_key(s, place, where),
+			 in_group);
 		r = row_of(d, &k, &row);
 		if (r < 0)
 			return r;
 		row->n++;
 		row->bytes += p.len;
-		row->s = row->s ? row->s : s;
+		if (!row->s) {
+			row->s = s;
+			row->place = place;
+			row->where = where;
+		}
 	}
 	return r < 0 ? r : 0;
 }
@@ -259,13 +294,10 @@ static const char *reason_of(const struct drop_row *row, char *buf, size_t size)
 
 static const char *location_of(const struct drop_row *row, char *buf, size_t size)
 {
-	const struct iot_footer *f = iot_segment_footer(row->s);
-	const char *name = f ? iot_names_find(&f->symbols, row->key.where) : NULL;
-
-	if (name)
-		return ctl_printable(name, buf, size);
-	if (row->key.where)
-		snprintf(buf, size, "place %llu", (unsigned long long)row->key.where);
+	if (row->place)
+		return ctl_printable(row->place, buf, size);
+	if (row->where)
+		snprintf(buf, size, "place %llu", (unsigned long long)row->where);
 	else
 		snprintf(buf, size, "-");
 	return buf;
@@ -294,8 +326,8 @@ static int by_place(const void *a, const void *b)
 		return x->key.group < y->key.group ? -1 : 1;
 	if (x->key.code != y->key.code)
 		return x->key.code < y->key.code ? -1 : 1;
-	if (x->key.where != y->key.where)
-		return iot_cmp_u64(x->key.where, y->key.where);
+	if (x->key.place != y->key.place)
+		return iot_cmp_u64(x->key.place, y->key.place);
 	if (x->key.netns != y->key.netns)
 		return x->key.netns < y->key.netns ? -1 : 1;
 	return (x->key.ifindex > y->key.ifindex) - (x->key.ifindex < y->key.ifindex);
@@ -463,7 +495,7 @@ static int print_json(const struct drops *d, const struct iot_verdict *v)
 		location_of(row, buf, sizeof(buf));
 		json_object_object_add(j, "location",
 				       strcmp(buf, "-") == 0 ? NULL : ctl_json_text(buf));
-		json_object_object_add(j, "where", ctl_json_id(row->key.where));
+		json_object_object_add(j, "where", d->per_capture ? ctl_json_id(row->where) : NULL);
 		json_object_object_add(j, "netns",
 				       row->key.netns ? ctl_json_u64(row->key.netns) : NULL);
 		json_object_object_add(j, "ifindex",
@@ -504,6 +536,7 @@ int verb_drops(struct ctl *c, int argc, char **argv)
 	struct iot_verdict v = {0};
 	int r, code;
 
+	(void)!getrandom(&d.seed, sizeof(d.seed), GRND_NONBLOCK);
 	code = ctl_scan_open(c, argc, argv, &scan);
 	if (code != CTL_OK)
 		return code;

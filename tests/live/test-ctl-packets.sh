@@ -203,16 +203,20 @@ assert_eq "drops: of no flow" 0 "$("$ctl" --json drops --flow tcp clean | jq '.d
 assert_grep "drops: text" '^ +9 +0 .*NETFILTER_DROP +nf_hook_slow' <("$ctl" --no-pager drops lost 2>/dev/null)
 # rows DIR...	"REASON N LOST" of each
 rows() { "$ctl" --json drops "$@" 2>/dev/null | jq -r '[.drops[] | "\(.reason) \(.n) \(.lost)"] | sort | join(",")'; }
+# places DIR...	the numbers of what was dropped in nf_hook_slow
+places() { "$ctl" --json drops "$@" 2>/dev/null | jq -r '[.drops[] | select(.location // "" | test("nf_hook")) | .where // "null"] | join(",")'; }
 assert_eq "drops: captures of one boot are one" "NETFILTER_DROP 18 0,SOCKET_RCVBUFF 10 2" "$(rows lost again)"
 assert_eq "drops: unless asked otherwise" \
 	"NETFILTER_DROP 9 0,NETFILTER_DROP 9 0,SOCKET_RCVBUFF 5 1,SOCKET_RCVBUFF 5 1" "$(rows --per-capture lost again)"
-assert_eq "drops: another boot has other addresses" \
+assert_eq "drops: another boot has other interfaces" \
 	"NETFILTER_DROP 18 0,NETFILTER_DROP 9 0,SOCKET_RCVBUFF 10 2,SOCKET_RCVBUFF 5 1" "$(rows lost again reboot)"
 assert_eq "drops: whose" "host 02020202,host 02020202,host5 05050505,host5 05050505" \
 	"$("$ctl" --json drops lost elsewhere 2>/dev/null | jq -r '[.drops[] | "\(.host) \(.boot[:8])"] | sort | join(",")')"
 assert_eq "drops: whose, as text" "4 4" \
 	"$("$ctl" --no-pager drops lost again reboot 2>/dev/null | grep -cE '^host (0[24]){4} .*(nf_hook_slow|SOCKET_RCVBUFF)' ) $("$ctl" --no-pager drops lost again elsewhere 2>/dev/null | grep -cE '^host(5)? .*(nf_hook_slow|SOCKET_RCVBUFF)')"
 assert_status "drops: --per-capture is its own" 2 "$ctl" replay --per-capture lost
+assert_eq "drops: a place has a number per capture" "null 3" \
+	"$(places again) $(places --per-capture again)"
 assert_eq "drops: without a footer" "null null null 1 torn" \
 	"$("$ctl" --json drops torn 2>/dev/null | jq -r '[.not_selected, .unattributed, .missed, .unsealed, .record.verdict] | map(. // "null" | tostring) | join(" ")')"
 assert_eq "drops: text says at least" 4 \

@@ -257,6 +257,16 @@ static void write_segment(struct fix_capture *c, unsigned int i, int dirfd, uint
 		must(-errno, name);
 }
 
+/* Each capture numbers places in code for itself: one place has another number in each. */
+static void renumber_places(struct fix_capture *c, uint64_t n)
+{
+	for (size_t i = 0; i < c->n_records; i++)
+		if (c->records[i].p.where)
+			c->records[i].p.where = n;
+	for (size_t i = 0; i < c->n; i++)
+		c->s[i].symbols[0].key = n;
+}
+
 /* false: no such option. */
 static bool set_option(struct fix_capture *c, const char *option)
 {
@@ -270,6 +280,7 @@ static bool set_option(struct fix_capture *c, const char *option)
 
 		if (strncmp(option, "capture=", name + 1) == 0) {
 			memset(info->capture_id, (int)n, sizeof(info->capture_id));
+			renumber_places(c, n);
 		} else if (strncmp(option, "boot=", name + 1) == 0) {
 			memset(info->boot_id, (int)n, sizeof(info->boot_id));
 		} else if (strncmp(option, "machine=", name + 1) == 0) {
