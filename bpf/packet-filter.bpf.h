@@ -24,9 +24,8 @@ struct packet_filter {
 	__u32 mem[EV_EXPRESSION_N_MEM];
 };
 
-#define PACKET_FILTER_AT(field, offset)                                                   \
-	_Static_assert(__builtin_offsetof(struct packet_filter, field) == (offset), "as " \
-										    "translated")
+#define PACKET_FILTER_AT(field, offset) \
+	_Static_assert(__builtin_offsetof(struct packet_filter, field) == (offset), "offset")
 PACKET_FILTER_AT(at, EV_EXPRESSION_AT);
 PACKET_FILTER_AT(n, EV_EXPRESSION_N);
 PACKET_FILTER_AT(len, EV_EXPRESSION_LEN);
