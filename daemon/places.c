@@ -2,16 +2,22 @@
 /* places.c - see places.h. */
 #include "daemon/places.h"
 
+#include <sys/random.h>
+
 #define N_SLOTS (2 * PLACES_MAX)
 _Static_assert((N_SLOTS & (N_SLOTS - 1)) == 0, "slots are masked");
 
 int places_init(struct places *p)
 {
+	uint32_t session = 0;
+
 	/* Untouched pages cost nothing: most kernels show a few dozen places. */
 	*p = (struct places){
 		.addresses = calloc(PLACES_MAX, sizeof(*p->addresses)),
 		.slots = calloc(N_SLOTS, sizeof(*p->slots)),
 	};
+	(void)!getrandom(&session, sizeof(session), GRND_NONBLOCK);
+	p->base = (uint64_t)(session >> 1) * 2 * PLACES_MAX;
 	if (p->addresses && p->slots)
 		return 0;
 	places_done(p);
@@ -39,10 +45,12 @@ uint64_t places_number(struct places *p, uint64_t address)
 		p->addresses[p->n++] = address;
 		p->slots[at] = p->n;
 	}
-	return p->slots[at];
+	return p->base + p->slots[at];
 }
 
 uint64_t places_address(const struct places *p, uint64_t number)
 {
-	return number && number <= PLACES_MAX ? p->addresses[number - 1] : 0;
+	return number > p->base && number - p->base <= PLACES_MAX
+		       ? p->addresses[number - p->base - 1]
+		       : 0;
 }

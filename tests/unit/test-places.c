@@ -13,20 +13,29 @@
 
 static void test_numbers(void **state)
 {
-	struct places p;
+	struct places p, next;
+	uint64_t number;
 
 	(void)state;
 	assert_int_equal(places_init(&p), 0);
 	assert_int_equal(places_number(&p, 0), 0);
 	for (uint64_t i = 1; i <= PLACES_MAX; i++)
-		assert_int_equal(places_number(&p, 0xffffffff81000000ULL + i * 64), i);
+		assert_int_equal(places_number(&p, 0xffffffff81000000ULL + i * 64), p.base + i);
 	/* Full: what is known goes on being told apart. */
 	assert_int_equal(places_number(&p, 0xffffffff80000000ULL), 0);
 	for (uint64_t i = 1; i <= PLACES_MAX; i++)
-		assert_int_equal(places_number(&p, 0xffffffff81000000ULL + i * 64), i);
-	assert_int_equal(places_address(&p, 1), 0xffffffff81000040ULL);
+		assert_int_equal(places_number(&p, 0xffffffff81000000ULL + i * 64), p.base + i);
+	assert_int_equal(places_address(&p, p.base + 1), 0xffffffff81000040ULL);
 	assert_int_equal(places_address(&p, 0), 0);
-	assert_int_equal(places_address(&p, PLACES_MAX + 1ULL), 0);
+	assert_int_equal(places_address(&p, p.base), 0);
+	assert_int_equal(places_address(&p, p.base + PLACES_MAX + 1ULL), 0);
+	/* The next daemon's are others, which it does not take for its own; none looks like an address. */
+	assert_int_equal(places_init(&next), 0);
+	assert_int_not_equal(next.base, p.base);
+	number = places_number(&next, 0xffffffff81000040ULL);
+	assert_int_equal(places_address(&p, number), 0);
+	assert_in_range(number, 1, 1ULL << 47);
+	places_done(&next);
 	places_done(&p);
 }
 
