@@ -22,7 +22,7 @@
 #include <linux/types.h>
 #endif
 
-#define EV_ABI 4U
+#define EV_ABI 5U
 
 #define EV_COMM_LEN 16
 
@@ -368,11 +368,10 @@ struct ev_cell {
 	__u64 filed;
 	__u64 unattributed;
 	__u64 identity_full; /* no in-flight entry or id could be given; subset of the above */
-	__u64 read_failed;   /* a kernel field could not be read; subset */
 	__u64 unattributed_first_ns; /* window of the unattributed losses, best effort; 0 = none */
 	__u64 unattributed_last_ns;
 	__u64 suppressed; /* an always-on event beyond its rate; subset of not_selected */
-	__u64 pad[4];
+	__u64 pad[5];
 };
 
 /* Cell index in the mmap'able cells map: [slot][cpu][probe], probe counted from the stream's first. */

@@ -10,8 +10,8 @@
 static bool any_count(const struct iot_books *b)
 {
 	return b->seen || b->not_selected || b->folded || b->emitted || b->reserve_failed ||
-	       b->filed || b->unattributed || b->identity_full || b->read_failed || b->written ||
-	       b->decode_failed || b->output_failed;
+	       b->filed || b->unattributed || b->identity_full || b->written || b->decode_failed ||
+	       b->output_failed;
 }
 
 static struct iot_books row(const struct epoch *e, const struct ev_cell *cells, uint32_t cpu,
@@ -31,10 +31,10 @@ static struct iot_books row(const struct epoch *e, const struct ev_cell *cells, 
 		.filed = c->filed,
 		.unattributed = c->unattributed,
 		.identity_full = c->identity_full,
-		.read_failed = c->read_failed,
 		.written = e->written[i],
 		.decode_failed = e->decode_failed[i],
 		.output_failed = e->output_failed[i],
+		.suppressed = c->suppressed,
 	};
 }
 

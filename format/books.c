@@ -98,6 +98,7 @@ static void sum_row(struct iot_probe_sums *p, const struct iot_books *b)
 	iot_sum_add(&p->user_failed, b->decode_failed);
 	iot_sum_add(&p->user_failed, b->output_failed);
 	iot_sum_add(&p->missed, b->missed);
+	iot_sum_add(&p->suppressed, b->suppressed);
 	if (b->cpu == UINT32_MAX)
 		p->user_row = true;
 }

@@ -30,6 +30,7 @@ struct iot_probe_sums {
 	struct iot_sum written;
 	struct iot_sum user_failed; /* decode_failed + output_failed */
 	struct iot_sum missed;
+	struct iot_sum suppressed;
 	struct iot_sum window_unattributed;
 	struct iot_sum window_missed;
 	struct iot_sum window_output;

@@ -32,7 +32,7 @@ static void books_row(const void *userdata, size_t i, void *ret_row)
 		b->seen,	   b->not_selected, b->folded,	      b->emitted,
 		b->reserve_failed, b->filed,	    b->unattributed,  b->identity_full,
 		b->read_failed,	   b->written,	    b->decode_failed, b->output_failed,
-		b->missed,
+		b->missed,	   b->suppressed,
 	};
 	struct iot_disk_books disk = {
 		.probe = htole16(b->probe),
@@ -50,7 +50,7 @@ static int decode_books(const struct iot_sections *s, struct iot_footer *f)
 	struct iot_table t;
 	int r;
 
-	r = iot_section_table(s, IOT_SECTION_BOOKS, sizeof(struct iot_disk_books), &t);
+	r = iot_section_table(s, IOT_SECTION_BOOKS, IOT_DISK_BOOKS_MIN, &t);
 	if (r < 0)
 		return r;
 	f->books = calloc(IOT_MAX(t.n, (size_t)1), sizeof(*f->books));
@@ -63,10 +63,11 @@ static int decode_books(const struct iot_sections *s, struct iot_footer *f)
 			&b->seen,	    &b->not_selected, &b->folded,	 &b->emitted,
 			&b->reserve_failed, &b->filed,	      &b->unattributed,	 &b->identity_full,
 			&b->read_failed,    &b->written,      &b->decode_failed, &b->output_failed,
-			&b->missed,
+			&b->missed,	    &b->suppressed,
 		};
 
-		memcpy(&disk, t.rows + i * t.row_size, sizeof(disk));
+		memset(&disk, 0xff, sizeof(disk)); /* what is not there is not known */
+		memcpy(&disk, t.rows + i * t.row_size, IOT_MIN(t.row_size, sizeof(disk)));
 		if (disk.reserved)
 			return -EBADMSG;
 		b->probe = le16toh(disk.probe);

@@ -275,11 +275,13 @@ struct iot_books {
 	uint64_t filed;
 	uint64_t unattributed;
 	uint64_t identity_full;
-	uint64_t read_failed;
-	uint64_t written; /* by user space, for the records this (probe, cpu) emitted */
+	uint64_t read_failed; /* fields that could not be read, where no record says so itself */
+	uint64_t written;     /* by user space, for the records this (probe, cpu) emitted */
 	uint64_t decode_failed;
 	uint64_t output_failed;
 	uint64_t missed; /* whole probe: only on the cpu == UINT32_MAX row */
+	uint64_t
+		suppressed; /* of not_selected: events that came too often; unknown in older files */
 };
 
 enum iot_attach {

@@ -215,6 +215,7 @@ static int torn_books(const struct recovery *rc, struct iot_books **ret, size_t 
 		.decode_failed = IOT_COUNT_UNKNOWN,
 		.output_failed = IOT_COUNT_UNKNOWN,
 		.missed = IOT_COUNT_UNKNOWN,
+		.suppressed = IOT_COUNT_UNKNOWN,
 	};
 	struct iot_books *books = calloc(rc->written.n + info->n_probes + 1, sizeof(*books));
 	size_t n = 0;

@@ -206,8 +206,9 @@ struct iot_disk_books {
 	uint16_t probe;
 	uint16_t reserved;
 	uint32_t cpu;
-	uint64_t counts[13]; /* in the order of struct iot_books: seen .. missed */
+	uint64_t counts[14]; /* in the order of struct iot_books: seen .. suppressed */
 };
+#define IOT_DISK_BOOKS_MIN 112U /* bytes; behind them a shorter row says nothing: not known */
 
 struct iot_disk_window {
 	uint64_t t0_ns;
@@ -415,7 +416,7 @@ _Static_assert(sizeof(struct iot_disk_trailer) == 32, "layout");
 _Static_assert(sizeof(struct iot_disk_section) == 8, "layout");
 _Static_assert(sizeof(struct iot_disk_probe) == 184, "layout");
 _Static_assert(sizeof(struct iot_disk_name) == 16, "layout");
-_Static_assert(sizeof(struct iot_disk_books) == 112, "layout");
+_Static_assert(sizeof(struct iot_disk_books) == 120, "layout");
 _Static_assert(sizeof(struct iot_disk_window) == 32, "layout");
 _Static_assert(sizeof(struct iot_disk_index) == 48, "layout");
 _Static_assert(sizeof(struct iot_disk_loss) == 72, "layout");

@@ -7,11 +7,12 @@
  * there are no reasons.
  *
  * Names of places, namespaces and interfaces keep their meaning from one boot of a machine to the next, so that
- * is how far rows of several captures are summed up (a place's number is its capture's own); --per-capture keeps captures apart. A segment without a
- * footer has neither counters nor a ledger: what it holds is a lower bound, and called so.
- * --json: {drops: [{reason, code, location, where (null: more than one may be summed up), netns, ifindex, iface, proto, flow, n, bytes, lost, host,
- * boot, capture (null: more than one may be summed up)}], not_selected, unattributed, missed (null: not
- * known), unsealed, record: the verdict}.
+ * is how far rows of several captures are summed up (a place's number is its capture's own); --per-capture keeps
+ * captures apart. A segment without a footer has neither counters nor a ledger: what it holds is a lower bound,
+ * and called so.
+ * --json: {drops: [{reason, code, location, where (null: more than one may be summed up), netns, ifindex, iface,
+ * proto, flow, n, bytes, lost, host, boot, capture (null: as where)}], not_selected, suppressed (of these),
+ * unattributed, missed (null: not known), unsealed, record: the verdict}.
  */
 #include <sys/random.h>
 #include <xxhash.h>
@@ -52,7 +53,7 @@ struct drops {
 	size_t *slots; /* row + 1 */
 	size_t n_slots;
 	uint64_t seed;
-	struct iot_sum not_selected, unattributed, missed;
+	struct iot_sum not_selected, suppressed, unattributed, missed;
 };
 
 static void drops_done(struct drops *d)
@@ -240,6 +241,7 @@ static int add_losses(struct drops *d, struct iot_scan *scan, const struct iot_f
 			if (footer->books[k].probe != IOT_PROBE_KFREE_SKB)
 				continue;
 			iot_sum_add(&d->not_selected, footer->books[k].not_selected);
+			iot_sum_add(&d->suppressed, footer->books[k].suppressed);
 			iot_sum_add(&d->unattributed, footer->books[k].unattributed);
 			if (!unguarded)
 				iot_sum_add(&d->missed, footer->books[k].missed);
@@ -247,6 +249,7 @@ static int add_losses(struct drops *d, struct iot_scan *scan, const struct iot_f
 		if (!footer) {
 			d->n_unsealed++;
 			iot_sum_add(&d->not_selected, IOT_COUNT_UNKNOWN);
+			iot_sum_add(&d->suppressed, IOT_COUNT_UNKNOWN);
 			iot_sum_add(&d->unattributed, IOT_COUNT_UNKNOWN);
 			iot_sum_add(&d->missed, IOT_COUNT_UNKNOWN);
 			continue;
@@ -466,6 +469,8 @@ static void print_rest(const struct drops *d)
 {
 	print_sum(&d->not_selected,
 		  "more drops of packets outside the selection were counted and not recorded");
+	if (d->suppressed.n)
+		print_sum(&d->suppressed, "of these came too often to be recorded");
 	print_sum(&d->unattributed, "more drops were lost without an owner");
 	print_sum(&d->missed, "drops were missed by the probe");
 	if (d->n_unsealed + d->n_unreadable > 0)
@@ -521,6 +526,7 @@ static int print_json(const struct drops *d, const struct iot_verdict *v)
 	}
 	json_object_object_add(o, "drops", list);
 	json_object_object_add(o, "not_selected", ctl_json_sum(&d->not_selected));
+	json_object_object_add(o, "suppressed", ctl_json_sum(&d->suppressed));
 	json_object_object_add(o, "unattributed", ctl_json_sum(&d->unattributed));
 	json_object_object_add(o, "missed", ctl_json_sum(&d->missed));
 	json_object_object_add(o, "unsealed", ctl_json_u64(d->n_unsealed));

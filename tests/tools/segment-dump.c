@@ -206,9 +206,13 @@ static void print_footer(const struct iot_footer *f)
 		       b->probe, b->cpu, b->seen, b->not_selected, b->folded, b->emitted,
 		       b->reserve_failed, b->filed, b->unattributed);
 		printf(" full=%" PRIu64 " %" PRIu64 " written=%" PRIu64 " %" PRIu64 " %" PRIu64
-		       " missed=%" PRIu64 "\n",
+		       " missed=%" PRIu64,
 		       b->identity_full, b->read_failed, b->written, b->decode_failed,
 		       b->output_failed, b->missed);
+		/* Absent in older files. */
+		if (b->suppressed != IOT_COUNT_UNKNOWN)
+			printf(" suppressed=%" PRIu64, b->suppressed);
+		printf("\n");
 	}
 	for (size_t i = 0; i < f->n_windows; i++) {
 		const struct iot_window *w = &f->windows[i];

@@ -17,11 +17,11 @@
 #include "daemon/ring.h"
 
 #define MAX_EPOCHS 4096
-#define N_FIELDS 10
+#define N_FIELDS 9
 
-static const char *const field_names[N_FIELDS] = {
-	"seen",	 "not_selected", "folded",	  "emitted",	 "reserve_failed",
-	"filed", "unattributed", "identity_full", "read_failed", "suppressed"};
+static const char *const field_names[N_FIELDS] = {"seen",	  "not_selected",   "folded",
+						  "emitted",	  "reserve_failed", "filed",
+						  "unattributed", "identity_full",  "suppressed"};
 static bool stall;
 static uint64_t n_records, n_bad;
 static uint64_t n_records_of[MAX_EPOCHS];
@@ -43,9 +43,9 @@ static inline void complain(const char *what, uint64_t a, uint64_t b)
 /* Checks the cell's equations and adds its fields to total. */
 static inline void take_cell(const struct ev_cell *c, uint64_t total[N_FIELDS])
 {
-	const uint64_t v[N_FIELDS] = {
-		c->seen,  c->not_selected, c->folded,	     c->emitted,     c->reserve_failed,
-		c->filed, c->unattributed, c->identity_full, c->read_failed, c->suppressed};
+	const uint64_t v[N_FIELDS] = {c->seen,	       c->not_selected,	  c->folded,
+				      c->emitted,      c->reserve_failed, c->filed,
+				      c->unattributed, c->identity_full,  c->suppressed};
 
 	for (unsigned int f = 0; f < N_FIELDS; f++)
 		total[f] += v[f];

@@ -175,7 +175,8 @@ static void test_books_balance(void **state)
 	struct iot_footer f;
 
 	(void)state;
-	*cell(0, P) = (struct ev_cell){.seen = 10, .not_selected = 2, .emitted = 8};
+	*cell(0, P) =
+		(struct ev_cell){.seen = 10, .not_selected = 2, .emitted = 8, .suppressed = 1};
 	*cell(2, P) = (struct ev_cell){
 		.seen = 7, .emitted = 4, .reserve_failed = 3, .filed = 0, .unattributed = 3};
 	*cell(2, EV_PROBE_BLOCK_ISSUE) = (struct ev_cell){.seen = 6, .folded = 6};
@@ -190,6 +191,7 @@ static void test_books_balance(void **state)
 	assert_int_equal(f.books[0].probe, EV_PROBE_BLOCK_ISSUE);
 	assert_int_equal(f.books[1].cpu, UINT32_MAX);
 	assert_int_equal(f.books[2].written, 8);
+	assert_int_equal(f.books[2].suppressed, 1);
 	assert_int_equal(f.books[3].cpu, 2);
 	assert_int_equal(f.books[4].cpu, UINT32_MAX);
 	assert_int_equal(epoch_unbalanced(&f, 12), 0);

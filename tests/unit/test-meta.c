@@ -162,7 +162,8 @@ static struct iot_meta_footer some_footer(struct iot_probe *probes, struct iot_b
 				      .written = 10,
 				      .decode_failed = 11,
 				      .output_failed = 12,
-				      .missed = 13};
+				      .missed = 13,
+				      .suppressed = 14};
 	books[1] = (struct iot_books){.probe = 8, .cpu = UINT32_MAX, .missed = IOT_COUNT_UNKNOWN};
 	windows[0] = (struct iot_window){
 		.t0_ns = 1, .t1_ns = 2, .n = 3, .cpu = 4, .probe = 5, .kind = IOT_WINDOW_MISSED};
