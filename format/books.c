@@ -218,6 +218,19 @@ const char *iot_probe_label(const struct iot_segment_info *info, const struct io
 
 /* ---- records by who made them ---- */
 
+uint64_t iot_table_seed(void)
+{
+	uint64_t seed = 0;
+
+	(void)!getrandom(&seed, sizeof(seed), GRND_NONBLOCK);
+	return seed;
+}
+
+uint64_t iot_table_hash(const void *key, size_t bytes, uint64_t seed)
+{
+	return XXH64(key, bytes, seed);
+}
+
 #define MAX_CPUS 8192U /* ids on disk have room for 13 bits of CPU */
 
 static bool is_row(const struct iot_written *w, size_t i, uint16_t probe, uint32_t cpu)
@@ -228,8 +241,8 @@ static bool is_row(const struct iot_written *w, size_t i, uint16_t probe, uint32
 static size_t slot_of(const struct iot_written *w, uint16_t probe, uint32_t cpu)
 {
 	uint64_t key = (uint64_t)probe << 32 | cpu;
-	/* Seeded: a file must not choose which rows meet in a slot. */
-	size_t mask = w->room * 2 - 1, at = (size_t)XXH64(&key, sizeof(key), w->seed) & mask;
+	size_t mask = w->room * 2 - 1,
+	       at = (size_t)iot_table_hash(&key, sizeof(key), w->seed) & mask;
 
 	while (w->slots[at] && !is_row(w, w->slots[at] - 1, probe, cpu))
 		at = (at + 1) & mask;
@@ -247,7 +260,7 @@ static int written_grow(struct iot_written *w)
 		return -ENOMEM;
 	}
 	if (!w->room)
-		(void)!getrandom(&w->seed, sizeof(w->seed), GRND_NONBLOCK);
+		w->seed = iot_table_seed();
 	free(w->slots);
 	w->slots = slots;
 	w->rows = rows;

@@ -56,6 +56,13 @@ enum iot_balance {
 /* The three equations of one row. A broken equation outranks one that cannot be checked. */
 enum iot_balance iot_books_balance(const struct iot_books *b);
 
+/*
+ * For tables whose keys come from files: which of them meet in a slot must not be known to who writes one.
+ * Without randomness the seed is 0, and files are still read.
+ */
+uint64_t iot_table_seed(void);
+uint64_t iot_table_hash(const void *key, size_t bytes, uint64_t seed);
+
 /* Records counted by who made them, to be held against `written` of the books. */
 struct iot_written_row {
 	uint64_t n;

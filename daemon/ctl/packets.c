@@ -7,9 +7,6 @@
  */
 #include "daemon/ctl/packets.h"
 
-#include <sys/random.h>
-#include <xxhash.h>
-
 #include "format/books.h"
 
 size_t ctl_packets_max = CTL_PACKETS_MAX;
@@ -38,10 +35,9 @@ void ctl_packets_done(struct ctl_packets *p)
 
 /* ---- lives by id ---- */
 
-/* Ids come from files that anybody may have written: which of them meet in a slot must not be known before. */
 static size_t slot_of(const struct ctl_capture *c, uint64_t id)
 {
-	size_t at = (size_t)XXH64(&id, sizeof(id), c->seed) & (c->n_slots - 1);
+	size_t at = (size_t)iot_table_hash(&id, sizeof(id), c->seed) & (c->n_slots - 1);
 
 	while (c->slots[at] && c->lives[c->slots[at] - 1].id != id)
 		at = (at + 1) & (c->n_slots - 1);
@@ -248,8 +244,7 @@ static int read_capture(struct ctl_capture *c, struct iot_error *err)
 	size_t n;
 	int r;
 
-	/* Without randomness files are still read. */
-	(void)!getrandom(&c->seed, sizeof(c->seed), GRND_NONBLOCK);
+	c->seed = iot_table_seed();
 	r = load_ledgers(c, err);
 	if (r == 0)
 		r = iot_doubts_new(c->infos, c->footers, c->n, &c->doubts);

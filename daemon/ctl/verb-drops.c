@@ -14,9 +14,6 @@
  * proto, flow, n, bytes, lost, host, boot, capture (null: as where)}], not_selected, suppressed (of these),
  * unattributed, missed (null: not known), unsealed, record: the verdict}.
  */
-#include <sys/random.h>
-#include <xxhash.h>
-
 #include "daemon/ctl/json.h"
 #include "daemon/ctl/packets.h"
 #include "format/books.h"
@@ -71,8 +68,7 @@ static bool same_key(const struct drop_key *a, const struct drop_key *b)
 
 static size_t slot_of(const struct drops *d, const struct drop_key *k)
 {
-	/* Seeded: a file must not choose which rows meet in a slot. */
-	size_t at = (size_t)XXH64(k, sizeof(*k), d->seed) & (d->n_slots - 1);
+	size_t at = (size_t)iot_table_hash(k, sizeof(*k), d->seed) & (d->n_slots - 1);
 
 	while (d->slots[at] && !same_key(&d->rows[d->slots[at] - 1].key, k))
 		at = (at + 1) & (d->n_slots - 1);
@@ -173,8 +169,8 @@ static uint64_t place_key(const struct iot_segment *s, const char *name, uint64_
 {
 	/* Three digits of an address are not a name for two captures. */
 	if (name && strncmp(name, "0x", 2) != 0)
-		return XXH64(name, strlen(name), 0);
-	return where ? XXH64(iot_segment_info(s)->capture_id, 16, where) : 0;
+		return iot_table_hash(name, strlen(name), 0);
+	return where ? iot_table_hash(iot_segment_info(s)->capture_id, 16, where) : 0;
 }
 
 static int add_records(struct drops *d, struct iot_scan *scan, struct iot_error *err)
@@ -542,7 +538,7 @@ int verb_drops(struct ctl *c, int argc, char **argv)
 	struct iot_verdict v = {0};
 	int r, code;
 
-	(void)!getrandom(&d.seed, sizeof(d.seed), GRND_NONBLOCK);
+	d.seed = iot_table_seed();
 	code = ctl_scan_open(c, argc, argv, &scan);
 	if (code != CTL_OK)
 		return code;
