@@ -201,6 +201,13 @@ asan: ## Unit tests under AddressSanitizer
 	$(Q)$(MAKE) B=$(B)/asan SAN='-fsanitize=address -fno-omit-frame-pointer' CFLAGS='-O1 -g' unit
 ubsan: ## Unit tests under UndefinedBehaviorSanitizer
 	$(Q)$(MAKE) B=$(B)/ubsan SAN='-fsanitize=undefined -fno-sanitize-recover=all' CFLAGS='-O1 -g' unit
+# Those that have threads: the manager's jobs, and its loop beside a worker. -Wno-tsan: fences are not understood by gcc's.
+TSAN_BIN := $(addprefix $(B)/tests/unit/,test-jobs test-manager)
+.PHONY: tsan tsan-bin
+tsan-bin: $(TSAN_BIN) $(B)/iotraced
+	$(Q)set -e; for t in $(TSAN_BIN); do TSAN_OPTIONS=halt_on_error=1 $$t; done
+tsan: ## The unit tests that have threads under ThreadSanitizer; leaves build/tsan/iotraced for a recording
+	$(Q)$(MAKE) B=$(B)/tsan SAN=-fsanitize=thread CFLAGS='-O1 -g -Wno-tsan' tsan-bin
 valgrind: all $(UNIT_BIN) ## Unit tests under valgrind
 	$(Q)KIND=unit WRAP='valgrind -q --error-exitcode=99 --leak-check=full' tests/run-all.sh
 

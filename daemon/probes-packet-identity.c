@@ -37,7 +37,7 @@ uint64_t probes_packet_missed(struct probes *p, size_t i, uint64_t sum)
 	struct packet_bpf__bss *bss = p->packet_skel->bss;
 	struct probes_row *row = &p->rows[i];
 	uint16_t id = p->table[i].id;
-	uint64_t covered;
+	uint64_t covered, before;
 
 	if (row->copy) {
 		covered = __atomic_load_n(&bss->packet_covered[id - EV_FIRST_PACKET_PROBE],
@@ -48,9 +48,12 @@ uint64_t probes_packet_missed(struct probes *p, size_t i, uint64_t sum)
 		sum += __atomic_load_n(&bss->packet_unseen_births, __ATOMIC_RELAXED);
 	if (id == EV_PROBE_KFREE_SKBMEM)
 		sum += __atomic_load_n(&bss->packet_unseen_ends, __ATOMIC_RELAXED);
-	/* It never goes back, although its parts are not read at one time. */
-	row->missed = IOT_MAX(row->missed, sum);
-	return row->missed;
+	/* It never goes back, although its parts are not read at one time; the worker asks, and so does `probes`. */
+	before = __atomic_load_n(&row->missed, __ATOMIC_RELAXED);
+	while (before < sum && !__atomic_compare_exchange_n(&row->missed, &before, sum, true,
+							    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		;
+	return IOT_MAX(before, sum);
 }
 
 /* ---- the try ---------------------------------------------------------------------------------- */
