@@ -183,10 +183,21 @@ static int parse_choice(const struct config_key *key, const char *text, const ch
 			     config_quote(text).text, list);
 }
 
+/*
+ * What cannot be written into a YAML file as it is, though an escape can name it: controls, also those of
+ * U+0080..9F, line and paragraph separators (U+2028, U+2029), the byte order mark, U+FFFE and U+FFFF.
+ */
 static bool has_control(const char *text)
 {
+	static const char *const refused[] = {"\xe2\x80\xa8", "\xe2\x80\xa9", "\xef\xbb\xbf",
+					      "\xef\xbf\xbe", "\xef\xbf\xbf"};
+
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(refused); i++)
+		if (strstr(text, refused[i]))
+			return true;
 	for (; *text; text++)
-		if ((unsigned char)*text < 0x20 || *text == 0x7f)
+		if ((unsigned char)*text < 0x20 || *text == 0x7f ||
+		    ((unsigned char)text[0] == 0xc2 && (unsigned char)text[1] < 0xa0))
 			return true;
 	return false;
 }
