@@ -60,7 +60,7 @@ check_edge() {
 }
 
 check_session() {
-	local name=$1 disks want=0 out in raw areas sums lost dir disk op claim value filter coverage ability rule
+	local name=$1 disks want=0 out in raw areas sums lost dir disk op of claim value filter coverage ability rule
 	dir=$session
 	if ! compgen -G "$session/state/*.iot" >/dev/null; then
 		not_ok "$name segments" "none; the daemon said: $(tail -n 3 "$dir/daemon.log" | tr '\n' ' ')"
@@ -113,8 +113,8 @@ check_session() {
 		"$(jq -c '.streams[] | select(.name == "block") | [.swap.out, .swap.in]' "$dir/status.json")"
 	assert_eq "$name: status names the areas" "[\"$coverage\"]" "$(jq -c '[.swap_areas[].coverage] | unique' "$dir/status.json")"
 	assert_grep "$name: probes names the areas" "used: $coverage" "$dir/probes.txt"
-	while IFS=$'\t' read -r claim value filter; do
-		assert_eq "$claim" "$value" "$(jq -c "$filter" <<<"$sums")"
+	while IFS=$'\t' read -r of claim value filter; do
+		assert_eq "$claim" "$value" "$(jq -c "$filter" <<<"${!of}")"
 	done <"$dir/claims"
 	[ -z "$raw" ] || for op in read write; do
 		assert_eq "$name: report --swap=without of the raw partition, $op" \

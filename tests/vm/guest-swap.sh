@@ -10,7 +10,7 @@
 #	swap_huge on|off		transparent huge pages, and larger folios where the kernel has them
 #	swap_hog global|max|high [HOG-ARGUMENT...]	swap-hog under that pressure, ordinary I/O beside it
 #	swap_stress			the same with stress-ng
-#	swap_claim NAME VALUE FILTER	what jq must make of the sums (swap.jq)
+#	swap_claim NAME VALUE FILTER	what jq must make of the sums (swap.jq); swap_claim_lost: of those of the losses
 #	swap_end			switch off, note the counters, stop the daemon
 #
 # No area is in use when the counters are read, before and after: nothing can be swapped then, whatever else runs, so
@@ -92,6 +92,7 @@ swap_begin() {
 	swap_session=/results/$1
 	swap_name=$1
 	shift
+	note "$swap_name: begins at $(cut -d" " -f1 /proc/uptime) s"
 	iot_setup "$swap_session"
 	printf '%s\n' "retention:" "  min_free: 0" "$@" >"$iot_dir/config.yaml"
 	iot_start || bail "$swap_name daemon" "it did not start"
@@ -127,9 +128,23 @@ swap_huge() {
 }
 
 # in_cgroup NAME COMMAND...
-in_cgroup() {
-	# shellcheck disable=SC2016
-	sh -c 'echo $$ >/sys/fs/cgroup/$1/cgroup.procs; shift; exec "$@"' sh "$@"
+# shellcheck disable=SC2016
+in_cgroup_sh='echo $$ >/sys/fs/cgroup/$1/cgroup.procs; shift; exec "$@"'
+in_cgroup() { sh -c "$in_cgroup_sh" sh "$@"; }
+
+# The same in the background; sets beside to its process id. (A function's would be that of a shell of its own.)
+# shellcheck disable=SC2034 # for the caller
+beside_in_cgroup() {
+	sh -c "$in_cgroup_sh" sh "$@" &
+	beside=$!
+}
+
+# swap_off PATH	no limit may be in the way: what comes back is charged to the cgroup it was swapped out of
+swap_off() {
+	for _file in memory.max memory.high; do
+		echo max >"/sys/fs/cgroup/hog/$_file"
+	done
+	swapoff "$1"
 }
 
 mem_available_mb() { awk '/^MemAvailable:/ { print int($2 / 1024) }' /proc/meminfo; }
@@ -197,13 +212,15 @@ swap_stress() {
 	swap_beside in_cgroup hog stress-ng --vm 2 --vm-bytes "$((swap_mb / 2))M" -t 4
 }
 
-swap_claim() { printf '%s\t%s\t%s\n' "$swap_name: $1" "$2" "$3" >>"$swap_session/claims"; }
+swap_claim() { printf 'sums\t%s\t%s\t%s\n' "$swap_name: $1" "$2" "$3" >>"$swap_session/claims"; }
+swap_claim_lost() { printf 'lost\t%s\t%s\t%s\n' "$swap_name: $1" "$2" "$3" >>"$swap_session/claims"; }
 
 swap_end() {
 	note "$swap_name: $(($(cut -d. -f1 /proc/uptime) - swap_begun)) s so far"
 	ctl --json status >"$swap_session/status.json"
 	ctl probes >"$swap_session/probes.txt"
-	for _path in $swap_areas; do swapoff "$_path" || not_ok "$swap_name" "swapoff $_path failed"; done
+	# What would be judged after that is the fault of this.
+	for _path in $swap_areas; do swap_off "$_path" || bail "$swap_name" "swapoff $_path failed"; done
 	sync
 	quiet-counters "$swap_session/end" || not_ok "$swap_name" "no rest at its end"
 	iot_stop

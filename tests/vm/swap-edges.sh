@@ -5,11 +5,11 @@
 # Where a swap tag could go wrong: requests that were under way when recording began or ended, requests that are taken
 # back or completed in parts, losses, and swap that the request layer does not see at all.
 #
-# Not a part of make check yet: where the guest has too little memory to swap back in, swapoff fails and all that follows
-# is judged wrongly. tests/vm/run.sh 6.12 tests/vm/swap-edges.sh runs it.
+# Not a part of make check yet: that metadata is merged with swap, in the lossy sessions too, is still left to chance.
+# tests/vm/run.sh 6.12 tests/vm/swap-edges.sh runs it; names of sessions (edge errors meta place zram) choose some.
 #
-# timeout: 400
-# vm: --memory 256 --disk swap=128M --module scsi_debug --module sd_mod --module zram --module lzo-rle --module lz4
+# timeout: 600
+# vm: --memory 256 --module scsi_debug --module sd_mod --module zram --module lzo-rle --module lz4
 # vm: --module mq-deadline
 # vm: --built iotraced --built iotracectl --built tests/tools/block-workload --built tests/tools/swap-hog
 # vm: --built tests/tools/quiet-counters --tool mkfs.ext4 --tool filefrag --check check-swap.sh
@@ -25,8 +25,7 @@ vm_modprobe scsi_debug dev_size_mb=64 delay=1 max_queue=16 num_parts=2 || bail m
 wait_for 10 test -b /dev/sda2 || bail disk "scsi_debug made no sda2"
 debug=/sys/bus/pseudo/drivers/scsi_debug
 swap_cgroups
-swap_disk=$(vm_disk swap) || bail disk "no disk swap"
-for area in "$swap_disk" sda2; do mkswap "/dev/$area" >/dev/null || bail disk "mkswap $area"; done
+mkswap /dev/sda2 >/dev/null || bail disk "mkswap sda2"
 sleep 0.5
 
 # Nothing but a moment, not an instant of rest: /proc/diskstats counts a request when it ends, as the record does, so
@@ -42,33 +41,28 @@ if wanted edge; then
 	swap_huge off
 	swap_ask=14 swap_get=8
 	swap_limit max
-	in_cgroup hog swap-hog -n one 6 fill run:600000 &
-	hogs=$!
-	in_cgroup hog swap-hog -n two 14 fill:600000 &
-	hogs="$hogs $!"
+	# One alone leaves a processor to the daemon, which is long about its start in an emulated machine.
+	beside_in_cgroup hog swap-hog -n edge $swap_ask fill run:600000
 	sleep 1
-	for round in 1 2 3; do
-		swap_name=edge$round
-		swap_session=/results/$swap_name
-		iot_setup "$swap_session"
-		printf '%s\n' "retention:" "  min_free: 0" >"$iot_dir/config.yaml"
-		swap_extents /dev/sda2 >"$swap_session/areas"
-		echo sda >"$swap_session/edge"
-		edge a0
-		iot_start || bail "$swap_name daemon" "it did not start"
-		edge a1
-		sleep 1
-		edge b0
-		iot_stop
-		assert_eq "$swap_name: the daemon ends well" 0 $?
-		sleep 0.2
-		edge b1
-	done
-	# shellcheck disable=SC2086 # two of them
-	kill $hogs || not_ok edge "the hogs have ended by themselves"
-	# shellcheck disable=SC2086
-	wait $hogs 2>/dev/null
-	swapoff /dev/sda2
+	swap_name=edge
+	note "$swap_name: begins at $(cut -d" " -f1 /proc/uptime) s"
+	swap_session=/results/$swap_name
+	iot_setup "$swap_session"
+	printf '%s\n' "retention:" "  min_free: 0" >"$iot_dir/config.yaml"
+	swap_extents /dev/sda2 >"$swap_session/areas"
+	echo sda >"$swap_session/edge"
+	edge a0
+	iot_start || bail "$swap_name daemon" "it did not start"
+	edge a1
+	sleep 1
+	edge b0
+	iot_stop
+	assert_eq "$swap_name: the daemon ends well" 0 $?
+	sleep 0.2
+	edge b1
+	kill "$beside" || not_ok edge "the hog has ended by itself"
+	wait "$beside" 2>/dev/null
+	swap_off /dev/sda2 || bail edge "swapoff failed"
 	wait_for 10 diskstats_idle sda
 	echo 1 >$debug/delay || not_ok edge "the disk is still at work"
 fi
@@ -117,6 +111,7 @@ depth=$(cat /sys/block/sda/device/queue_depth)
 # without a journal, of which each group's blocks begin right behind its bitmaps and its one block of inodes. (Directories
 # lie in their inodes, or their blocks would come between.)
 swap_mixed_writes() {
+	rm -f /tmp/stop
 	while [ ! -e /tmp/stop ]; do
 		touch /meta/?
 		sync
@@ -124,11 +119,11 @@ swap_mixed_writes() {
 	_toucher=$!
 	_round="fill pageout sleep:200"
 	# shellcheck disable=SC2086 # operations
-	swap-hog -n meta 16 $_round $_round $_round $_round $_round $_round verify
+	swap-hog -n meta 16 $_round $_round $_round verify
 	_status=$?
 	: >/tmp/stop
 	wait $_toucher
-	return $_status
+	assert_eq "$swap_name: the workload ends well" 0 $_status
 }
 if wanted meta; then
 	vm_scheduler sda mq-deadline || bail meta "no mq-deadline"
@@ -140,48 +135,61 @@ if wanted meta; then
 	dd if=/dev/zero of=/meta/swapfile bs=1M count=24 conv=fsync 2>/dev/null && chmod 600 /meta/swapfile
 	mkswap /meta/swapfile >/dev/null || bail meta "mkswap"
 	sync
+	# A slow disk, one request at a time: what could be merged meets in the queue.
 	echo 1 >/sys/block/sda/device/queue_depth
-	swap_begin meta
+	wait_for 10 diskstats_idle sda
+	echo 6 >$debug/delay || bail meta "the disk is still at work"
+	# Twice: seen by the daemon, and lost, since it does not get to run and the ring holds a fraction of what comes.
+	swap_begin meta "streams:" "  block:" "    ring_size: 16KiB"
 	: >"$swap_session/raw"
+	echo 10 >"$swap_session/verify"
 	swap_area /meta/swapfile
-	rm -f /tmp/stop
 	swap_mixed_writes
-	assert_eq "meta: the workload ends well" 0 $?
+	kill -STOP "$iot_pid"
+	swap_mixed_writes
+	swap_limit max
+	in_cgroup hog swap-hog -n lost "$swap_mb" fill touch:200
+	assert_eq "meta: the other workload ends well" 0 $?
+	kill -CONT "$iot_pid"
 	swap_claim "swap was merged with metadata" true '.mixed > 0'
+	swap_claim_lost "swap in and out was lost" true '.n_out > 0 and .n_in > 0'
+	swap_claim_lost "swap that was merged with metadata was lost" true '.mixed > 0'
+	swap_end
+
+	# The same where nothing is known of a request but what its end shows: what is filed then has no owner, but the
+	# rule and the share all the same.
+	swap_begin nameless "streams:" "  block:" "    ring_size: 4KiB" "    in_flight_entries: 1"
+	: >"$swap_session/raw"
+	echo 11 >"$swap_session/verify"
+	swap_area /meta/swapfile
+	kill -STOP "$iot_pid"
+	swap_mixed_writes
+	kill -CONT "$iot_pid"
+	swap_claim_lost "swap that was merged with metadata was lost" true '.mixed > 0'
 	swap_end
 	umount /meta
 	echo "$depth" >/sys/block/sda/device/queue_depth
+	wait_for 10 diskstats_idle sda
+	echo 1 >$debug/delay || not_ok meta "the disk is still at work"
 fi
 
-# A ring for a fraction of what comes, and a daemon that does not get to run.
-swap_lossy() {
-	in_cgroup hog swap-hog -n loss "$swap_mb" fill pageout touch:1500 sleep:600 pageout verify &
-	_hog=$!
-	sleep 0.3
-	kill -STOP "$iot_pid"
-	sleep 1.5
-	kill -CONT "$iot_pid"
-	sleep 0.3
-	kill -STOP "$iot_pid"
-	wait $_hog
-	_status=$?
-	kill -CONT "$iot_pid"
-	return $_status
-}
-if wanted loss; then
-	swap_ask=32 swap_get=16
-	swap_all="$swap_disk sda"
-	swap_begin loss "streams:" "  block:" "    ring_size: 16KiB"
-	echo 10 >"$swap_session/verify"
-	swap_area "/dev/$swap_disk"
-	swap_limit max
-	swap_beside swap_lossy
+# A kernel whose BTF has neither the flag nor the page flags: an area that is a disk or a partition is still told, by its
+# place. (Nothing is merged across its border: it has its header there.)
+if wanted place; then
+	export IOTRACED_WITHOUT=pages,swap-flag
+	swap_begin place
+	unset IOTRACED_WITHOUT
+	echo partition >"$swap_session/rule"
+	swap_area /dev/sda2
+	wait_for 5 grep -q "swap area /dev/sda2 " "$iot_log"
+	assert_eq "place: the daemon has noticed the area" 0 $?
+	swap_hog max
 	swap_end
-	swap_all=sda
 fi
 
 # Swap into compressed memory: counted by the kernel, but no request is ever made.
 if wanted zram; then
+	vm_modprobe lzo-rle # what zram compresses with on 5.10, without saying so to modprobe
 	vm_modprobe zram || bail modules "no zram"
 	echo 64M >/sys/block/zram0/disksize || bail zram "no disk"
 	mkswap /dev/zram0 >/dev/null || bail zram "no swap area"

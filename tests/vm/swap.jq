@@ -7,6 +7,7 @@
 # RECORDS: JSON lines of `iotracectl cat` or, of `iotracectl export`, the losses. What no swap area covers must not be
 # tagged, and all that one covers must be, since nobody else has business there; of a request that the kernel merged
 # across the border, the part inside is the swapped one. RULE: what must have told all of it (else flag and page).
+# Losses without an owner are filed together and have no place of their own: only their sums count.
 
 def ends: .sector + .bytes / 512;
 def is_data: .sector != null and .bytes > 0 and (.op == "read" or .op == "write");
@@ -37,5 +38,5 @@ reduce (inputs | select(type == "object")) as $r ({out: 0, in: 0, n: 0, n_out: 0
       | (if $r.unswapped_bytes > 0 then .mixed += 1 else . end)
       | (if ($r.requeues // 0) > 0 then .requeued += 1 else . end)
     else . end
-  | if .wrong | length < 8 then
+  | if (.wrong | length < 8) and ($r.n // 1) == 1 then
       .wrong += [$r | wrong as $why | "\(.op) \(.disk) \(.sector)+\(.bytes) id \(.id): \($why)"] else . end)

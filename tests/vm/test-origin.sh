@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # shellcheck disable=SC1091,SC2034,SC2154 # libraries and variables of the guest
 #
-# Where requests came from. On each of three file systems, three processes in two cgroups do I/O of every kind on
+# Where requests came from. On each file system (tests/vm/run.sh 7 tests/vm/test-origin.sh: ext4, xfs and btrfs), three processes in two cgroups do I/O of every kind on
 # files whose inodes and bytes are known: every byte stands under the inode that stat shows and under the cgroup
 # whose pages they are, whoever wrote them back; nothing else has an inode.
 #
