@@ -85,29 +85,23 @@ kill_random() {
 # The last start has come to its end.
 collecting() { [ "$(grep -v '^fd\|^remove\|^forgot' "$sup" | tail -n 1)" = ready ]; }
 
-# Dies at each POINT:COUNT in turn: every death is the start that is armed with the next.
+# Dies at each POINT:COUNT in turn, each start being armed with the next: nobody has to be quick.
 kill_at() {
-	local before='' point n
+	local point n i=0
 	wait_for 30 collecting
 	n=$(count exit)
 	for point; do
-		echo "IOTRACED_CRASH_AT=$point" >"$iot_dir/env.new"
-		mv "$iot_dir/env.new" "$iot_dir/env"
-		[ -n "$before" ] || kill -KILL "$(cat "$iot_dir/pid")"
-		reached "$before" taken
-		before=$point
+		i=$((i + 1))
+		echo "IOTRACED_CRASH_AT=$point" >"$iot_dir/env.$i"
 	done
-	reached "$before" died $((n + 1 + $#))
-}
-reached() {
-	local point=$1
-	shift
-	wait_for 30 "$@" && return
-	unpassed="$unpassed $point"
 	kill -KILL "$(cat "$iot_dir/pid")"
-	wait_for 30 "$@"
+	for ((i = 1; i <= $#; i++)); do
+		wait_for 30 died $((n + 1 + i)) && continue
+		unpassed="$unpassed ${!i}"
+		kill -KILL "$(cat "$iot_dir/pid")"
+		wait_for 30 died $((n + 1 + i))
+	done
 }
-taken() { [ ! -e "$iot_dir/env" ]; }
 died() { [ "$(count exit)" -ge "$1" ]; }
 
 # The end of it: sealed, verified, exported. $verified is verify's status.

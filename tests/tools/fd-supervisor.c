@@ -10,7 +10,7 @@
  * "exit PID STATUS" (128 + signal).
  *
  * DIRECTORY/pid	the command's process id while it runs
- * DIRECTORY/env	NAME=VALUE lines for the next start, removed once used
+ * DIRECTORY/env.N	NAME=VALUE lines for the next start, the lowest N first, removed once used
  * DIRECTORY/argv0	a program to start instead of COMMAND from now on
  * SIGTERM		passed on; the end of the command is ours then, with its status
  * SIGUSR1		the command is killed (and started again)
@@ -82,16 +82,22 @@ static void lose(void)
 static void set_environment(void)
 {
 	char path[256], line[256];
-	FILE *f;
+	FILE *f = NULL;
 
-	path_of(path, sizeof(path), "env");
-	f = fopen(path, "re");
+	for (unsigned int n = 1; !f && n < 1000; n++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "env.%u", n);
+		path_of(path, sizeof(path), name);
+		f = fopen(path, "re");
+	}
 	while (f && fgets(line, sizeof(line), f)) {
 		line[strcspn(line, "\n")] = '\0';
 		putenv(strdup(line));
 	}
-	if (f)
-		fclose(f);
+	if (!f)
+		return;
+	fclose(f);
 	unlink(path);
 }
 
