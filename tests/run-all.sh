@@ -18,7 +18,8 @@
 # "# vm-kernels: LABEL..." and run.sh's "# vm: OPTIONS".
 #
 # Environment: KIND="unit live" only these kinds · T=PART only tests whose name (kind/name, vm/LABEL/name)
-# contains PART · VM_JOBS=2 · KERNELS="5.10 6.1" · WRAP="valgrind ..." in front of unit programs · B=build.
+# contains PART · VM_JOBS=2 · KERNELS="5.10 6.1" · ALL_KERNELS=1 whatever "vm-kernels" says · WRAP="valgrind ..." in
+# front of unit programs · B=build.
 # LOGS=$B/test-logs, made anew by each run: output, and for vm the console and what the guest handed back.
 #
 # Exit: 0, or 1 if anything failed, nothing was run, or (CI=true) anything was skipped.
@@ -142,7 +143,7 @@ run_vm() {
 		for script in tests/vm/test-*.sh; do
 			[ -f "$script" ] || continue
 			labels=$(sed -n 's/^# vm-kernels: //p' "$script")
-			[[ -z $labels || " $labels " == *" $label "* ]] || continue
+			[[ -z $labels || -n ${ALL_KERNELS:-} || " $labels " == *" $label "* ]] || continue
 			name=vm/$label/$(basename "$script" .sh)
 			wanted "$name" || continue
 			if [[ " $have " != *" $label:"* ]]; then

@@ -6,6 +6,8 @@
 # and what the ledger files add up to the kernel's counters, in requests and in sectors; the verdict says lost, by
 # owner. With a ledger too small as well it says unknown, and still nothing is missing from the sum (check-loss.sh).
 #
+# The oldest and the newest: how a ring refuses a record has not changed between them.
+# vm-kernels: 5.10 7
 # timeout: 240
 # vm: --disk data=128M --built iotraced --built iotracectl --built tests/tools/block-workload --check check-loss.sh
 

@@ -5,6 +5,8 @@
 # Eight CPUs give two rings by default: all of them busy at once, and the records of both rings come out merged in
 # time order (check-block.sh looks at that), none lost or twice.
 #
+# Which CPU writes to which ring does not depend on the kernel.
+# vm-kernels: 6.12
 # timeout: 300
 # vm: --cpus 8 --memory 1536 --disk data=128M --built iotraced --built iotracectl
 # vm: --built tests/tools/block-workload --check check-block.sh
