@@ -10,6 +10,7 @@
  */
 #include "daemon/control-socket.h"
 #include "daemon/control-proto.h"
+#include "daemon/fdstore.h"
 
 #include <fcntl.h>
 #include <grp.h>
@@ -18,12 +19,27 @@
 #include <sys/un.h>
 #include <systemd/sd-daemon.h>
 
-static int from_manager(int n, struct control_socket *ret, struct iot_error *err)
+/* The socket among what the service manager passes: the rest is of its fd store, and taken by then. */
+static int from_manager(struct control_socket *ret, struct iot_error *err)
 {
-	const int fd = SD_LISTEN_FDS_START;
+	char **names = NULL;
+	int n = sd_listen_fds_with_names(1, &names), n_sockets = 0, fd = -EBADF;
 
-	if (n > 1)
-		return iot_error_set(err, -EINVAL, "LISTEN_FDS passes %d sockets, expected one", n);
+	if (n < 0)
+		return iot_error_set(err, n, "LISTEN_FDS: %s", strerror(-n));
+	for (int i = 0; i < n; i++) {
+		if (strncmp(names[i], FDSTORE_PREFIX, sizeof(FDSTORE_PREFIX) - 1) != 0) {
+			fd = SD_LISTEN_FDS_START + i;
+			n_sockets++;
+		}
+		free(names[i]);
+	}
+	free(names);
+	if (n_sockets == 0)
+		return 0;
+	if (n_sockets > 1)
+		return iot_error_set(err, -EINVAL, "LISTEN_FDS passes %d sockets, expected one",
+				     n_sockets);
 	if (sd_is_socket_unix(fd, SOCK_STREAM, 1, NULL, 0) <= 0)
 		return iot_error_set(err, -EINVAL,
 				     "LISTEN_FDS: descriptor %d is no listening AF_UNIX stream "
@@ -32,7 +48,7 @@ static int from_manager(int n, struct control_socket *ret, struct iot_error *err
 	if (fcntl(fd, F_SETFL, O_NONBLOCK) < 0)
 		return iot_error_set(err, -errno, "LISTEN_FDS: %s", strerror(errno));
 	*ret = (struct control_socket){.fd = fd};
-	return 0;
+	return 1;
 }
 
 /* 0: nothing there or a dead socket. */
@@ -164,13 +180,11 @@ int control_socket_open(const char *path, const char *group, struct control_sock
 {
 	struct sockaddr_un sa = {.sun_family = AF_UNIX};
 	_cleanup_close_ int dirfd = -EBADF;
-	int r, n;
+	int r;
 
-	n = sd_listen_fds(1);
-	if (n < 0)
-		return iot_error_set(err, n, "LISTEN_FDS: %s", strerror(-n));
-	if (n > 0)
-		return from_manager(n, ret, err);
+	r = from_manager(ret, err);
+	if (r != 0)
+		return r < 0 ? r : 0;
 
 	if (strlen(path) > sizeof(sa.sun_path) - 2)
 		return iot_error_set(err, -ENAMETOOLONG,

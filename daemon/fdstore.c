@@ -30,14 +30,16 @@ static struct fdstore_fd *add(struct fdstore *fs, const char *name, int fd)
 int fdstore_take(struct fdstore *fs)
 {
 	char **names = NULL;
-	int n = sd_listen_fds_with_names(1, &names), r = 0;
+	int n = sd_listen_fds_with_names(0, &names), r = 0;
 
 	if (n <= 0)
 		return n;
 	for (int i = 0; i < n; i++) {
-		if (r >= 0 && !add(fs, names[i], SD_LISTEN_FDS_START + i))
+		bool ours = strncmp(names[i], FDSTORE_PREFIX, sizeof(FDSTORE_PREFIX) - 1) == 0;
+
+		if (r >= 0 && ours && !add(fs, names[i], SD_LISTEN_FDS_START + i))
 			r = -ENOMEM;
-		if (r < 0)
+		if (r < 0 && ours)
 			close(SD_LISTEN_FDS_START + i);
 		free(names[i]);
 	}

@@ -14,6 +14,9 @@
 
 #define FDSTORE_NAME_MAX 160
 
+/* What our names begin with: the listening socket of a socket unit comes among the kept descriptors. */
+#define FDSTORE_PREFIX "block."
+
 struct fdstore_fd {
 	char name[FDSTORE_NAME_MAX];
 	int fd; /* negative: taken out */
@@ -27,7 +30,8 @@ struct fdstore {
 
 /* Does somebody listen who may keep descriptors? */
 bool fdstore_exists(void);
-/* What was given to this process; all of it closes on exec. *fs is empty before. */
+/* What of ours was given to this process; all of it closes on exec. *fs is empty before. What has another
+ * name, and the environment that tells, stay for control_socket_open(). */
 int fdstore_take(struct fdstore *fs) IOT_MUST_CHECK;
 /* 1: sent. 0: nobody there. */
 int fdstore_put(struct fdstore *fs, const char *name, int fd) IOT_MUST_CHECK;
