@@ -30,11 +30,10 @@
 #define EMIT_FIRST_PROBE 0
 #define EMIT_N_PROBES EV_N_BLOCK_PROBES
 #define EMIT_LEDGER_VAL struct ev_ledger_val
-#define EMIT_LEDGER_KIND(val) ((val)->state & EV_LEDGER_SWAP_SHARE)
+#define EMIT_LEDGER_KIND(val) ((val)->state & EV_LEDGER_SWAP(EV_LEDGER_SWAP_RULE))
 #include "bpf/compat.bpf.h"
 #include "bpf/emit.bpf.h"
 #include "bpf/block-life.bpf.h"
-#include "bpf/block-merge.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -108,6 +107,88 @@ static __always_inline int block_insert(struct request *rq, const bool direct)
 	e->cmd_flags |= KREAD(direct, rq, cmd_flags) & ~block_op_mask;
 	emit_folded(&run);
 	return 0;
+}
+
+#define BLOCK_MAX_BIOS 1024 /* walked; `merges` saturates there */
+
+/* Bios that a request absorbed, by merges of bios and of whole requests alike. */
+static __always_inline __u16 block_merges(struct bio *bio, struct bio *tail, const bool direct)
+{
+	__u32 n = 0;
+
+	if (!bio || bio == tail)
+		return 0;
+	for (int i = 0; i < BLOCK_MAX_BIOS; i++) {
+		bio = KREAD(direct, bio, bi_next);
+		if (!bio)
+			break;
+		n++;
+	}
+	return n;
+}
+
+#define BLOCK_MAX_MIXED 256 /* bios of a chain of both kinds; what is beyond counts as no swap */
+
+/*
+ * Bytes of swap in a chain of bios. Global, so that the verifier takes it once and by itself; for the same
+ * reason it gets an address and copies: no caller needs it often.
+ */
+__noinline __u32 block_swap_bytes(__u64 first)
+{
+	struct bio *bio = (void *)first;
+	__u32 n = 0;
+
+	if (!block_copies)
+		return 0;
+	for (int i = 0; i < BLOCK_MAX_MIXED; i++) {
+		if (block_swap_rule(BPF_CORE_READ(bio, bi_opf), bio, false))
+			n += BPF_CORE_READ(bio, bi_iter.bi_size);
+		bio = BPF_CORE_READ(bio, bi_next);
+		if (!bio)
+			break;
+	}
+	return n;
+}
+
+/*
+ * The kernel merges swap with what lies beside it on the disk: reads of one cgroup, and writes of metadata,
+ * which bio_issue_as_root_blkg() counts to the same class as swap; other writes only before 6b2b04590b51 (5.18,
+ * and stable). So each bio of a chain is held against the first: a write by its flag, a read by the
+ * function that will end it, which for swap is the same for all. Only where one differs is each looked at
+ * for itself. Merging must be over.
+ */
+static __always_inline void block_swap_share(struct ev_block *e, struct request *rq,
+					     struct bio *first, const bool direct)
+{
+	const bool reads = (e->cmd_flags & block_op_mask) == block_op_read;
+	const void *end = KREAD(direct, first, bi_end_io);
+	const __u32 flags = KREAD(direct, first, bi_opf);
+	struct bio *bio = first;
+	__u32 swapped;
+
+	/* By area, and where nothing may be copied, the first one speaks for all. */
+	if (!block_copies ||
+	    (reads ? !block_reads_pages || !block_swap_page_flags : !block_req_swap))
+		return;
+	for (int i = 0; i < BLOCK_MAX_BIOS; i++) {
+		bio = KREAD(direct, bio, bi_next);
+		if (!bio)
+			return;
+		if (reads ? KREAD(direct, bio, bi_end_io) != end
+			  : ((KREAD(direct, bio, bi_opf) ^ flags) & block_req_swap) != 0)
+			break;
+	}
+	/* Read again, since an address is a number to the verifier only where it was copied. */
+	swapped = block_swap_bytes((__u64)BPF_CORE_READ(rq, bio));
+	if (!swapped) {
+		e->swap_rule = EV_SWAP_NONE;
+		return;
+	}
+	e->swap_rule = reads ? EV_SWAP_PAGE : EV_SWAP_FLAG;
+	if (!reads)
+		e->cmd_flags |= block_req_swap;
+	swapped = (KREAD(direct, rq, __data_len) - swapped) >> 9;
+	e->unswapped = swapped < 0xffff ? swapped : 0xffff;
 }
 
 /* Where the kernel accounts the request, if it does. */
@@ -277,10 +358,8 @@ static __always_inline int block_complete_unidentified(struct emit_run *run, str
 	struct bio *bio = KREAD(direct, rq, bio);
 	__u64 now = bpf_ktime_get_ns();
 	struct ev_ledger_val lost = {};
-	__u32 unswapped = 0;
 	struct ev_block *e;
 	void *ring;
-	__u8 rule;
 
 	if (!block_rq_selected(run, rq, direct)) {
 		emit_not_selected(run);
@@ -311,11 +390,7 @@ static __always_inline int block_complete_unidentified(struct emit_run *run, str
 	lost.cmd_flags = KREAD(direct, rq, cmd_flags);
 	lost.rq_flags = rq_flags;
 	lost.state = lost.part && (rq_flags & block_rqf_io_stat) ? 0 : EV_BLOCK_NO_STAT;
-	rule = block_swap_rule(lost.cmd_flags, bio, direct);
-	if (bio && bio != KREAD(direct, rq, biotail) &&
-	    block_share(rq, bio, lost.cmd_flags, &rule, &unswapped, direct) && rule == EV_SWAP_FLAG)
-		lost.cmd_flags |= block_req_swap;
-	lost.state |= EV_LEDGER_SWAP(rule) | EV_LEDGER_UNSWAPPED(unswapped);
+	lost.state |= EV_LEDGER_SWAP(block_swap_rule(lost.cmd_flags, bio, direct));
 	lost.status = error;
 	emit_lost(run, 0, &lost, now);
 	return 0;

@@ -209,7 +209,7 @@ static __always_inline __u64 emit_new_id(struct emit_run *run)
 static __always_inline void emit_lost(struct emit_run *run, __u64 id, EMIT_LEDGER_VAL *val,
 				      __u64 now)
 {
-	/* Unidentified observations are filed per CPU, swap apart: what one entry holds has one tag and share. */
+	/* Unidentified observations are filed per CPU, swap apart: what one entry holds has one tag. */
 	struct ev_ledger_key key = {
 		.id = id,
 		.probe = run->probe,

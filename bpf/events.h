@@ -382,7 +382,7 @@ struct ev_cell {
 struct ev_ledger_key {
 	__u64 id;
 	__u32 probe;
-	__u32 cpu; /* 0: keyed by object and probe; of id 0 (unidentified): CPU | swap's rule and share */
+	__u32 cpu; /* 0: keyed by object and probe; of id 0 (unidentified): CPU | EV_LEDGER_SWAP() */
 };
 
 struct ev_ledger_val {
@@ -402,12 +402,10 @@ struct ev_ledger_val {
 /*
  * A lost request keeps its swap tag, or the sums of swapped bytes would not close: above the state bits,
  * two bits of rule, and fourteen of ev_block.unswapped; a larger share is cut to the largest that fits (8 MiB).
- * Of n observations under one key each has this rule and this share.
  */
 #define EV_LEDGER_SWAP_SHIFT 16
 #define EV_LEDGER_SWAP_RULE 3
 #define EV_LEDGER_UNSWAPPED_SHIFT 18
-#define EV_LEDGER_SWAP_SHARE (~0U << EV_LEDGER_SWAP_SHIFT) /* rule and share */
 #define EV_LEDGER_SWAP(rule) ((__u32)(rule) << EV_LEDGER_SWAP_SHIFT)
 #define EV_LEDGER_UNSWAPPED_MAX 0x3fffU
 #define EV_LEDGER_UNSWAPPED(sectors)                                                               \

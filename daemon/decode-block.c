@@ -189,9 +189,7 @@ void decode_block_loss(struct decode_block *d, const struct ev_ledger_key *key,
 		.swap_rule = val->state >> EV_LEDGER_SWAP_SHIFT & EV_LEDGER_SWAP_RULE,
 	};
 	ret->swap = iot_swap_of(ret->op, ret->swap_rule);
-	if (ret->swap)
-		ret->unswapped_bytes = (uint32_t)IOT_MIN(
-			(val->state >> EV_LEDGER_UNSWAPPED_SHIFT) * 512ULL * val->n, UINT32_MAX);
+	ret->unswapped_bytes = ret->swap ? (val->state >> EV_LEDGER_UNSWAPPED_SHIFT) * 512U : 0;
 }
 
 void decode_block_user_loss(const struct ev_hdr *hdr, const struct iot_request *r,

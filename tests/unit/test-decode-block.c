@@ -143,13 +143,6 @@ static void test_unswapped(void **state)
 	assert_int_equal(l.swap, IOT_SWAP_OUT);
 	assert_int_equal(l.swap_rule, EV_SWAP_FLAG);
 	assert_int_equal(l.unswapped_bytes, 0x3fff * 512);
-	/* Without an owner, those of one share are filed together. */
-	val.n = 3;
-	decode_block_loss(&decoder, &key, &val, &l);
-	assert_int_equal(l.unswapped_bytes, 3 * 0x3fff * 512);
-	val.n = 1ULL << 40;
-	decode_block_loss(&decoder, &key, &val, &l);
-	assert_int_equal(l.unswapped_bytes, UINT32_MAX);
 	val.state = EV_BLOCK_SAW_START;
 	decode_block_loss(&decoder, &key, &val, &l);
 	assert_int_equal(l.swap, IOT_SWAP_NONE);
