@@ -125,17 +125,20 @@ static __always_inline bool block_swaps_in(unsigned long flags)
 	return (flags & block_swap_page_flags) == block_swap_page_flags && block_reads_into(flags);
 }
 
-/* The rule of last resort: what goes to a swap area that is a whole disk or partition is swap. */
-static __always_inline bool block_in_swap_area(__u32 dev, __u64 sector)
+/*
+ * The rule of last resort: what goes to a swap area that is a whole disk or partition is swap. Global, so that
+ * the verifier takes it once and by itself: its branches, times those of its callers, are too many for 6.18.
+ */
+__noinline __u32 block_in_swap_area(__u32 dev, __u64 sector)
 {
 	for (__u32 i = 0; i < BLOCK_SWAP_AREAS; i++) {
 		__u32 key = i;
 		struct ev_swap_area *area = bpf_map_lookup_elem(&swap_areas, &key);
 
 		if (area && area->dev == dev && sector >= area->first && sector < area->end)
-			return true;
+			return 1;
 	}
-	return false;
+	return 0;
 }
 
 /* The rules that need no page. */

@@ -109,29 +109,49 @@ static __always_inline int block_insert(struct request *rq, const bool direct)
 	return 0;
 }
 
-#define BLOCK_MAX_BIOS 1024 /* walked; `merges` saturates there */
+#define BLOCK_MAX_BIOS \
+	1024 /* walked; `merges` saturates there, and what is beyond counts as no swap */
 
-/* Bios that a request absorbed, by merges of bios and of whole requests alike. */
-static __always_inline __u16 block_merges(struct bio *bio, struct bio *tail, const bool direct)
+/* What one walk along a request's bios tells. */
+struct block_chain {
+	__u32 merges; /* bios behind the first: absorbed by merges of bios and of whole requests alike */
+	__u32 flags;   /* in which bi_opf differs from the first one's */
+	__u64 ends;    /* the same of bi_end_io */
+	__u64 flagged; /* bytes whose bio has block_req_swap, times block_req_swap */
+};
+
+/*
+ * Few requests have more than one bio, and those that do may have many, each a line of memory that is cold: so
+ * everything is asked on one walk. There are no branches in it, or the verifier would follow each of them
+ * each time. scratch: 8 bytes of map memory.
+ */
+static __always_inline void block_walk(struct block_chain *c, struct bio *first, __u64 *scratch,
+				       const bool direct)
 {
-	__u32 n = 0;
+	const __u64 end = compat_number(KREAD(direct, first, bi_end_io), scratch, direct);
+	const __u32 flags = KREAD(direct, first, bi_opf);
+	struct bio *bio = first;
 
-	if (!bio || bio == tail)
-		return 0;
+	c->flagged = (__u64)(flags & block_req_swap) * KREAD(direct, first, bi_iter.bi_size);
 	for (int i = 0; i < BLOCK_MAX_BIOS; i++) {
+		__u32 opf;
+
 		bio = KREAD(direct, bio, bi_next);
 		if (!bio)
 			break;
-		n++;
+		opf = KREAD(direct, bio, bi_opf);
+		c->merges++;
+		c->flags |= opf ^ flags;
+		c->ends |= compat_number(KREAD(direct, bio, bi_end_io), scratch, direct) ^ end;
+		c->flagged += (__u64)(opf & block_req_swap) * KREAD(direct, bio, bi_iter.bi_size);
 	}
-	return n;
 }
 
 #define BLOCK_MAX_MIXED 256 /* bios of a chain of both kinds; what is beyond counts as no swap */
 
 /*
- * Bytes of swap in a chain of bios. Global, so that the verifier takes it once and by itself; for the same
- * reason it gets an address and copies: no caller needs it often.
+ * Bytes that are swapped in by a chain of bios. Global, so that the verifier takes it once and by itself; for
+ * the same reason it gets an address and copies: no caller needs it often.
  */
 __noinline __u32 block_swap_bytes(__u64 first)
 {
@@ -153,33 +173,27 @@ __noinline __u32 block_swap_bytes(__u64 first)
 /*
  * The kernel merges swap with what lies beside it on the disk: reads of one cgroup, and writes of metadata,
  * which bio_issue_as_root_blkg() counts to the same class as swap; other writes only before 6b2b04590b51 (5.18,
- * and stable). So each bio of a chain is held against the first: a write by its flag, a read by the
- * function that will end it, which for swap is the same for all. Only where one differs is each looked at
- * for itself. Merging must be over.
+ * and stable). So each bio of a chain is held against the first: a write by its flag, which is all there is to
+ * ask; a read by the function that will end it, which for swap is the same for all, and only where one differs
+ * is each looked at for itself. Merging must be over.
  */
 static __always_inline void block_swap_share(struct ev_block *e, struct request *rq,
-					     struct bio *first, const bool direct)
+					     const struct block_chain *c, const bool direct)
 {
 	const bool reads = (e->cmd_flags & block_op_mask) == block_op_read;
-	const void *end = KREAD(direct, first, bi_end_io);
-	const __u32 flags = KREAD(direct, first, bi_opf);
-	struct bio *bio = first;
 	__u32 swapped;
 
-	/* By area, and where nothing may be copied, the first one speaks for all. */
-	if (!block_copies ||
-	    (reads ? !block_reads_pages || !block_swap_page_flags : !block_req_swap))
-		return;
-	for (int i = 0; i < BLOCK_MAX_BIOS; i++) {
-		bio = KREAD(direct, bio, bi_next);
-		if (!bio)
+	if (reads) {
+		/* By area, and where nothing may be copied, the first one speaks for all. */
+		if (!c->ends || !block_copies || !block_reads_pages || !block_swap_page_flags)
 			return;
-		if (reads ? KREAD(direct, bio, bi_end_io) != end
-			  : ((KREAD(direct, bio, bi_opf) ^ flags) & block_req_swap) != 0)
-			break;
+		/* Read again, since an address is a number to the verifier only where it was copied. */
+		swapped = block_swap_bytes((__u64)BPF_CORE_READ(rq, bio));
+	} else {
+		if (!(c->flags & block_req_swap))
+			return;
+		swapped = c->flagged / block_req_swap;
 	}
-	/* Read again, since an address is a number to the verifier only where it was copied. */
-	swapped = block_swap_bytes((__u64)BPF_CORE_READ(rq, bio));
 	if (!swapped) {
 		e->swap_rule = EV_SWAP_NONE;
 		return;
@@ -189,6 +203,20 @@ static __always_inline void block_swap_share(struct ev_block *e, struct request 
 		e->cmd_flags |= block_req_swap;
 	swapped = (KREAD(direct, rq, __data_len) - swapped) >> 9;
 	e->unswapped = swapped < 0xffff ? swapped : 0xffff;
+}
+
+/* Both for a request with more than one bio; returns how many bios the first absorbed. */
+static __always_inline __u16 block_merged(struct ev_block *e, struct request *rq, struct bio *first,
+					  const bool direct)
+{
+	struct block_chain c = {};
+
+	if (!first || first == KREAD(direct, rq, biotail))
+		return 0;
+	block_walk(&c, first, &e->complete_ns, direct);
+	e->complete_ns = 0; /* it was the scratch */
+	block_swap_share(e, rq, &c, direct);
+	return c.merges;
 }
 
 /* Where the kernel accounts the request, if it does. */
@@ -211,7 +239,6 @@ static __always_inline int block_issue(struct request *rq, const bool direct)
 	struct blk_mq_hw_ctx *hctx;
 	struct emit_run run;
 	struct ev_block *e = block_open(&run, rq, EV_PROBE_BLOCK_ISSUE, EV_SUBMITTER_ISSUE, direct);
-	struct bio *bio;
 	__u32 flags;
 	__u64 now;
 
@@ -225,10 +252,7 @@ static __always_inline int block_issue(struct request *rq, const bool direct)
 		e->bytes = KREAD(direct, rq, __data_len);
 		if (e->sector != ~0ULL)
 			e->sector = KREAD(direct, rq, __sector);
-		bio = KREAD(direct, rq, bio);
-		e->merges = block_merges(bio, KREAD(direct, rq, biotail), direct);
-		if (e->merges)
-			block_swap_share(e, rq, bio, direct);
+		e->merges = block_merged(e, rq, KREAD(direct, rq, bio), direct);
 		/* For a loss without a completion; the completion decides anew. */
 		block_account(e, rq, KREAD(direct, rq, rq_flags), direct);
 	}
@@ -375,8 +399,7 @@ static __always_inline int block_complete_unidentified(struct emit_run *run, str
 	e = emit_reserve(ring, sizeof(*e));
 	if (e) {
 		block_begin(run, e, rq, EV_SUBMITTER_NONE, direct);
-		if (bio && bio != KREAD(direct, rq, biotail))
-			block_swap_share(e, rq, bio, direct);
+		(void)block_merged(e, rq, bio, direct);
 		block_chunk(e, bio, error, n_bytes, data_len, rq_flags);
 		block_finish(run, e, rq, rq_flags, now, direct);
 		e->state &= ~(EV_BLOCK_IN_FLIGHT | EV_BLOCK_NOT_SELECTED);
@@ -421,8 +444,7 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 		return block_complete_unidentified(&run, rq, error, n_bytes, final, direct);
 	if (unlikely(!live)) {
 		block_begin(&run, e, rq, EV_SUBMITTER_NONE, direct);
-		if (bio && bio != KREAD(direct, rq, biotail))
-			block_swap_share(e, rq, bio, direct);
+		(void)block_merged(e, rq, bio, direct);
 	}
 	now = bpf_ktime_get_ns();
 	if (e->state & EV_BLOCK_NOT_SELECTED) {

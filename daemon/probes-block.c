@@ -303,8 +303,11 @@ static int decide(struct probes *p, const struct probes_options *opts, struct io
 	return probes_decide(opts->without, &p->facts, err);
 }
 
-/* No large page is followed without copies, nor the later part of a bio: a read without the tag may be swap
- * all the same, which "unavailable" says. */
+/*
+ * No large page is followed without copies, nor the later part of a bio: a read without the tag may be swap
+ * all the same, which "unavailable" says. Swap-out stays as it is: the flag of each bio of a request is had by
+ * plain loads (block_walk()).
+ */
 static void note_copies(struct probes *p, bool copies)
 {
 	if (!copies && p->facts.kernel.swap_in == IOT_ABILITY_PAGE)
