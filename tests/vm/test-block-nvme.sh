@@ -28,7 +28,8 @@ for scheduler in none mq-deadline bfq; do
 	fi
 	block_begin "nvme $scheduler" "$disk"
 	run_all "$disk"
-	block_claim "nvme $scheduler: bios were merged" 14 'map(.merges) | add'
+	# How many is what diskstats says; a busy machine lets a scheduler merge some more.
+	block_claim "nvme $scheduler: bios were merged" true '(map(.merges) | add) >= 14'
 	if [ "$scheduler" = none ]; then
 		# Direct issue skips the insert: the queue time is then unknown, not 0.
 		block_claim "nvme none: direct issue has no insert" true 'any(.op == "read" and .insert_ns == null)'
