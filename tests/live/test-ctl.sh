@@ -481,11 +481,11 @@ fails "an output for a verb without one" 2 'it belongs to recover and export$' "
 for filter in "--since 12:00" "--until now" "--dev sda" "--op read" "--swap in" "--pid 1" "--comm x" "--min-latency 1s" "--id 1"; do
 	for verb in status inflight rotate flush probes config verify recover; do
 		# shellcheck disable=SC2086 # an option with its value
-		fails "$verb: refuses $filter" 2 "^iotracectl: ${filter%% *} does not go with $verb, .*; cat, report and export do$" \
+		fails "$verb: refuses $filter" 2 "^iotracectl: ${filter%% *} does not go with $verb, .*; cat, follow, report and export do$" \
 			"$ctl" --socket /nonexistent $verb $filter
 	done
 done
-fails "segments: refuses what it does not filter by" 2 'takes --since and --until only; cat, report and export take all' \
+fails "segments: refuses what it does not filter by" 2 'takes --since and --until only; cat, follow, report and export take all' \
 	"$ctl" segments --op read whole
 for verb in segments cat report verify recover "export --format=csv"; do
 	# shellcheck disable=SC2086 # a verb with its option
