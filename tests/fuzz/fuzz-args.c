@@ -8,7 +8,7 @@
 #include "daemon/args.h"
 #include "daemon/ctl/ctl-util.h"
 #include "format/scan-internal.h"
-#include "tests/unit/ctl-stub.h"
+#include "tests/unit/ctl-said.h"
 
 #include <time.h>
 

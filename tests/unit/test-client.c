@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 
 #include "daemon/ctl/live.h"
-#include "tests/unit/ctl-stub.h"
+#include "tests/unit/ctl-said.h"
 
 static char path[96];
 

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "daemon/ctl/packets.h"
-#include "tests/unit/ctl-stub.h"
+#include "tests/unit/ctl-said.h"
 
 /* Runs from the top of the source tree. */
 static const char *const path = "tests/golden/v1-packet/mixed.iot";

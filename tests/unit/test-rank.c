@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "daemon/ctl/report-view.h"
-#include "tests/unit/ctl-stub.h"
+#include "tests/unit/ctl-said.h"
 
 #define SEC UINT64_C(1000000000)
 #define PART IOT_DEV(259, 2)

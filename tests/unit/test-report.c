@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "daemon/ctl/report-view.h"
-#include "tests/unit/ctl-stub.h"
+#include "tests/unit/ctl-said.h"
 
 static int compare_values(const void *a, const void *b)
 {

@@ -13,7 +13,7 @@
 
 #include "daemon/ctl/ctl-util.h"
 #include "daemon/ctl/resolve.h"
-#include "tests/unit/ctl-stub.h"
+#include "tests/unit/ctl-said.h"
 
 #define SEC UINT64_C(1000000000)
 

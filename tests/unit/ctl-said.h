@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * ctl-stub.h - what main.c of iotracectl has and programs that link only its library lack: the message is
+ * ctl-said.h - what main.c of iotracectl has and programs that link only its library lack: the message is
  * kept instead of printed. One include per program.
  */
 #pragma once
