@@ -13,7 +13,7 @@
 #	live		tests/live/test-*.sh			on this host, as root, one at a time
 #	vm		tests/vm/test-*.sh			in a machine with each kernel, $VM_JOBS at a time
 # Every test prints "ok NAME", "not ok NAME: reason" and "skip NAME: reason" lines (tests/lib/tap.sh; cmocka's own
-# TAP for unit programs). A test that exits non-zero without such a line, runs into its time limit or prints no
+# TAP for unit programs). What failed is named once more before the last line. A test that exits non-zero without such a line, runs into its time limit or prints no
 # result at all has failed; one that exits 77 is skipped. Scripts may carry "# timeout: SEC" and, for vm,
 # "# vm-kernels: LABEL..." and run.sh's "# vm: OPTIONS".
 #
@@ -89,6 +89,10 @@ judge() {
 		"$([ "$failed" = 0 ] && echo ok || echo FAIL)" "$name" "$ok" "$failed" "$skipped" "$seconds" \
 		"${extra:+  ($extra)}"
 	if [ "$failed" != 0 ]; then
+		{
+			grep -a '^not ok ' "$log" | grep -v '# SKIP' | cut -c 1-300
+			[ -z "$extra" ] || echo "$extra"
+		} | sed "s|^|FAILED $name: |" >>"$logs/failed"
 		printf -- '---- %s: %s\n' "$name" "$log"
 		tail -n 200 "$log"
 		printf -- '----\n'
@@ -206,5 +210,7 @@ elif [ "${CI:-}" = true ] && [ "$n_skipped" -gt 0 ]; then
 	echo "skipped tests count as failures where CI=true" >&2
 	status=1
 fi
+# Once more where they are seen first: at the end.
+[ ! -s "$logs/failed" ] || cat "$logs/failed"
 echo "$n_passed passed, $n_failed failed, $n_skipped skipped"
 exit "$status"

@@ -26,6 +26,7 @@ expect() {
 
 expect "all well" 0 "2 passed, 0 failed, 0 skipped" 'echo ok a; echo ok b'
 expect "a fact that does not hold" 1 "1 passed, 1 failed, 0 skipped" 'echo ok a; echo not ok b: why; exit 1'
+assert_eq "runner: what failed is named at the end" "FAILED live/test-it: not ok b: why" "$(tail -n 2 "$tree/out" | head -n 1)"
 expect "a failed fact and exit 0" 1 "1 passed, 1 failed, 0 skipped" 'echo ok a; echo not ok b: why'
 expect "exit status without a fact" 1 "1 passed, 1 failed, 0 skipped" 'echo ok a; exit 3'
 expect "no output" 1 "0 passed, 1 failed, 0 skipped" 'true'
