@@ -9,8 +9,7 @@
  * are too. The first file of a device begins with notes, not numbered: the wall clock, the names
  * of all processes (blkparse keeps the first name of a pid), and one message with the verdict.
  *
- * Times are relative to the first event, which is at 1 ns: 0 means "not known" to blkparse. Within
- * a capture they follow CLOCK_MONOTONIC; captures are placed by the wall clock.
+ * Times are relative to the first event, which is at 1 ns: 0 means "not known" to blkparse.
  */
 #include <fcntl.h>
 #include <linux/blktrace_api.h>
@@ -34,11 +33,6 @@ struct process {
 	bool used;
 };
 
-struct capture {
-	uint8_t id[16];
-	uint64_t offset_ns; /* wall clock - monotonic, the same for the whole capture */
-};
-
 struct exporter {
 	int dirfd;
 	struct device *devices;
@@ -46,8 +40,7 @@ struct exporter {
 	struct process *processes; /* open addressing; capacity is a power of two */
 	size_t n_processes;
 	size_t processes_size;
-	struct capture *captures;
-	size_t n_captures;
+	struct export_clock clock;
 	const uint8_t *machine_id;
 	uint64_t first_ns;
 	const char *note;
@@ -63,7 +56,7 @@ static void exporter_done(struct exporter *x)
 {
 	free(x->devices);
 	free(x->processes);
-	free(x->captures);
+	export_clock_done(&x->clock);
 	ctl_out_done(&x->out);
 	if (x->fd >= 0)
 		close(x->fd);
@@ -168,28 +161,6 @@ static int note_process(struct exporter *x, const struct iot_request *req, uint3
 	memcpy(p->comm, req->comm, sizeof(p->comm));
 	p->comm[sizeof(p->comm) - 1] = '\0';
 	x->n_processes++;
-	return 0;
-}
-
-static int capture_offset(struct exporter *x, const struct iot_segment *s, uint64_t *ret)
-{
-	const struct iot_segment_info *info = iot_segment_info(s);
-	uint64_t at = info->clocks.monotonic_ns;
-	struct capture *c;
-
-	for (size_t i = x->n_captures; i-- > 0;)
-		if (memcmp(x->captures[i].id, info->capture_id, 16) == 0) {
-			*ret = x->captures[i].offset_ns;
-			return 0;
-		}
-	c = reallocarray(x->captures, x->n_captures + 1, sizeof(*c));
-	if (!c)
-		return -ENOMEM;
-	x->captures = c;
-	c += x->n_captures++;
-	memcpy(c->id, info->capture_id, 16);
-	c->offset_ns = iot_segment_realtime_ns(s, at) - at;
-	*ret = c->offset_ns;
 	return 0;
 }
 
@@ -329,7 +300,7 @@ static int add_request(struct exporter *x, struct bt_sort *sort, const struct io
 	if (r == 0)
 		r = note_process(x, req, device);
 	if (r == 0)
-		r = capture_offset(x, s, &offset);
+		r = export_clock_offset(&x->clock, s, &offset);
 	if (r < 0)
 		return r;
 	n = bt_translate(req, device, offset, events);

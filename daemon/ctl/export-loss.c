@@ -9,7 +9,8 @@
  *  windows: [{kind, t0_ns, t1_ns, n, cpu, probe, capture, seq}],
  *  of a packet: [{packet, n, bytes, first_ns, last_ns, realtime_ns, netns, ifindex, iface, flow, flags, code,
  *  parent, probe, cause, capture, seq}], and observations beside requests;
- *  and for blktrace: requests_without_start, requests_with_estimated_requeue}
+ *  for events in time: requests_without_start, requests_with_estimated_requeue;
+ *  and requests_left_out, if there are any: the format has no word for them}
  *
  * losses are the ledger entries that pass the filters; windows are all of them: doubt has no
  * device. Entries are written one at a time, since a ledger may be large.
@@ -213,12 +214,16 @@ static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *s
 	}
 	put_text(out, ",\n\"filtered\":");
 	put_json(out, json_object_new_boolean(ctl_filter_active(&c->filter)));
-	if (strcmp(format, "blktrace") == 0) {
+	if (strcmp(format, "blktrace") == 0 || stats->queue_time_unknown) {
 		/* What its events say less exactly than the record. */
 		put_text(out, ",\n\"requests_without_start\":");
 		put_json(out, ctl_json_u64(stats->queue_time_unknown));
 		put_text(out, ",\n\"requests_with_estimated_requeue\":");
 		put_json(out, ctl_json_u64(stats->requeue_time_estimated));
+	}
+	if (stats->left_out) {
+		put_text(out, ",\n\"requests_left_out\":");
+		put_json(out, ctl_json_u64(stats->left_out));
 	}
 	put_text(out, ",\n\"record\":");
 	put_json(out, ctl_verdict_json(v));

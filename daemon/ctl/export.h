@@ -2,7 +2,8 @@
 /*
  * export.h - formats of other tools. A new format that is lines is one file with a header line and
  * a render function (export-csv.c) and one row in verb-export.c; one that is not has a function
- * that writes a directory (export-blktrace.c). Help and errors list the rows by themselves.
+ * that writes the whole file (export-fio.c) or a directory (export-blktrace.c). Help and errors list
+ * the rows by themselves.
  *
  * Every export says what is missing: a sidecar <output>.loss.json appears with (in fact just
  * before) the output; on stdout the verdict goes to stderr.
@@ -41,7 +42,35 @@ struct export_stats {
 	uint64_t observations;	     /* of packets */
 	uint64_t queue_time_unknown; /* blktrace: no Q could be made */
 	uint64_t requeue_time_estimated;
+	uint64_t left_out; /* requests that the format has no word for; not in requests */
 };
+
+/* ---- export-clock.c: one time line for several captures ---- */
+
+struct export_capture {
+	uint8_t id[16];
+	uint64_t offset_ns; /* wall clock - monotonic, the same for the whole capture */
+};
+
+struct export_clock {
+	struct export_capture *captures;
+	size_t n;
+};
+
+/* What to add to the times of s to get a wall clock's. -ENOMEM. */
+int export_clock_offset(struct export_clock *c, const struct iot_segment *s,
+			uint64_t *ret) IOT_MUST_CHECK;
+void export_clock_done(struct export_clock *c);
+
+/*
+ * Writes a whole file of requests. note: the verdict on the record. Negative errno with err; out has its
+ * own.
+ */
+typedef int export_requests_fn(const struct ctl *c, struct iot_scan *scan, const char *note,
+			       struct ctl_out *out, struct export_stats *stats,
+			       struct iot_error *err);
+export_requests_fn export_fio IOT_MUST_CHECK;
+export_requests_fn export_perfetto IOT_MUST_CHECK;
 
 /*
  * Writes per-CPU files of every device into the new directory dir. note: one line for the trace

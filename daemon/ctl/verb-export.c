@@ -17,8 +17,9 @@
 
 struct format {
 	const char *name;
-	const char *header;   /* first line, or NULL */
-	export_line_fn *line; /* or */
+	const char *header;	      /* first line, or NULL */
+	export_line_fn *line;	      /* or */
+	export_requests_fn *requests; /* or */
 	export_directory_fn *directory;
 	const char *packet_header;
 	export_packet_line_fn *packet_line; /* or, for packets, */
@@ -35,11 +36,16 @@ struct job {
 };
 
 static const struct format formats[] = {
-	{"csv", export_csv_header, export_csv_line, NULL, export_packet_csv_header,
-	 export_packet_csv_line, NULL},
-	{"jsonl", NULL, export_jsonl_line, NULL, NULL, export_packet_jsonl_line, NULL},
-	{"blktrace", NULL, NULL, export_blktrace, NULL, NULL, NULL},
-	{"pcapng", NULL, NULL, NULL, NULL, NULL, export_pcapng},
+	{.name = "csv",
+	 .header = export_csv_header,
+	 .line = export_csv_line,
+	 .packet_header = export_packet_csv_header,
+	 .packet_line = export_packet_csv_line},
+	{.name = "jsonl", .line = export_jsonl_line, .packet_line = export_packet_jsonl_line},
+	{.name = "blktrace", .directory = export_blktrace},
+	{.name = "fio", .requests = export_fio},
+	{.name = "perfetto", .requests = export_perfetto},
+	{.name = "pcapng", .packets = export_pcapng},
 };
 
 const char *export_format_list(char *buf, size_t size)
@@ -165,6 +171,18 @@ static int copy_packets(const struct job *job, struct ctl_out *out, struct expor
 	return 0;
 }
 
+static int record_note(struct iot_scan *scan, bool full, char *note, size_t size,
+		       struct iot_verdict *ret, struct iot_error *err)
+{
+	int r = ctl_scan_verdict(scan, full, ret, err);
+
+	if (r < 0)
+		return r;
+	snprintf(note, size, "record %s, %s%llu lost", iot_verdict_name(ret->code),
+		 ctl_losses_final(scan, ret) ? "" : "at least ", (unsigned long long)ret->n_lost);
+	return 0;
+}
+
 /* A file that says of each packet what is missing needs all of its records, whatever the filters. */
 static int copy_judged(const struct job *job, struct ctl_out *out, struct export_stats *stats,
 		       struct iot_error *err)
@@ -175,16 +193,24 @@ static int copy_judged(const struct job *job, struct ctl_out *out, struct export
 	char note[128];
 	int r;
 
-	r = ctl_scan_verdict(job->scan, true, &v, err);
+	r = record_note(job->scan, true, note, sizeof(note), &v, err);
 	if (r < 0)
 		return r;
-	snprintf(note, sizeof(note), "record %s, %s%llu lost", iot_verdict_name(v.code),
-		 ctl_losses_final(job->scan, &v) ? "" : "at least ", (unsigned long long)v.n_lost);
 	unfiltered.filter = (struct iot_filter){0};
 	r = ctl_scan_try(&unfiltered, job->argc, job->argv, &whole, err);
 	if (r == 0 && !v.unread)
 		r = ctl_scan_whole(whole, err);
 	return r < 0 ? r : job->format->packets(job->c, whole, note, out, stats, err);
+}
+
+static int copy_whole(const struct job *job, struct ctl_out *out, struct export_stats *stats,
+		      struct iot_error *err)
+{
+	struct iot_verdict v;
+	char note[128];
+	int r = record_note(job->scan, false, note, sizeof(note), &v, err);
+
+	return r < 0 ? r : job->format->requests(job->c, job->scan, note, out, stats, err);
 }
 
 /* Every record into out. Output errors stay in out; the result is about reading. */
@@ -193,6 +219,8 @@ static int copy_records(const struct job *job, struct ctl_out *out, struct expor
 {
 	if (job->format->packets)
 		return copy_judged(job, out, stats, err);
+	if (job->format->requests)
+		return copy_whole(job, out, stats, err);
 	return job->packets ? copy_packets(job, out, stats, err)
 			    : copy_requests(job, out, stats, err);
 }
@@ -328,7 +356,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	struct export_stats stats = {0};
 	struct iot_error err = {0};
 	struct iot_verdict v;
-	char note[128];
+	char record[128], note[160];
 	int r;
 
 	r = check_target(output);
@@ -340,12 +368,10 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	r = check_sidecar(c, output);
 	if (r != CTL_OK)
 		return r;
-	r = ctl_scan_verdict(scan, false, &v, &err);
+	r = record_note(scan, false, record, sizeof(record), &v, &err);
 	if (r < 0)
 		return fail_errno(r, &err, "input");
-	snprintf(note, sizeof(note), "iotraced %s: record %s, %s%llu lost", IOTRACED_VERSION,
-		 iot_verdict_name(v.code), ctl_losses_final(scan, &v) ? "" : "at least ",
-		 (unsigned long long)v.n_lost);
+	snprintf(note, sizeof(note), "iotraced %s: %s", IOTRACED_VERSION, record);
 	r = make_temp_directory(output, &temp);
 	if (r < 0 || !temp)
 		return fail_errno(r, NULL, output);

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # timeout: 300
 #
-# Exports, read by the real programs they are for: blkparse, btt and fio for blktrace, jq for JSON Lines
-# and the sidecar, python's csv module where there is python. Counts must come out as they went in. No root.
+# Exports, read by the real programs they are for: blkparse, btt and fio for blktrace, fio for its log, jq for JSON
+# Lines and the sidecar, python's csv module where there is python. Counts must come out as they went in. No root.
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -68,6 +68,34 @@ PY
 else
 	skip "csv: every field as in JSON" "no python3"
 fi
+
+# ---- perfetto ---------------------------------------------------------------------------------------------
+
+assert_status "perfetto: export" 0 "$ctl" export --format=perfetto --output=trace.json lossy
+assert_eq "perfetto: the verdict" "record lost, 21 lost" "$(jq -r .otherData.verdict trace.json)"
+# The members that the Trace Event Format asks for, by phase, and nothing else than these phases.
+assert_eq "perfetto: every event is one" "" "$(jq -c '.traceEvents[] | select(
+	((.pid | type) == "number" and (.tid | type) == "number" and (.name | type) == "string" and (
+		(.ph == "M" and .name == "process_name" and (.args.name | type) == "string") or
+		((.ts | type) == "number" and (.cat | type) == "string" and (
+			((.ph == "b" or .ph == "e") and (.id | type) == "string") or
+			(.ph == "i" and .s == "p"))))) | not)' trace.json | head -n 1)"
+assert_eq "perfetto: spans that begin end" "[]" "$(jq -c '[.traceEvents[] | select(.ph == "b" or .ph == "e")]
+	| group_by([.pid, .cat, .id, .name]) | map(select((map(.ph) != ["b", "e"]) or .[0].ts > .[1].ts)) | .[:1]' trace.json)"
+jq -c '.traceEvents as $all | ($all | map(select(.ph == "M") | {"\(.pid)": .args.name}) | add) as $disks
+	| $all | group_by(.id)[] | select(.[0].cat == "request") | map({"\(.ph) \(.name)": .}) | add | . as $s
+	| (to_entries | map(select(.value.args)) | .[0].value) as $b
+	| [$b.args.id, $disks["\($b.pid)"], $b.name, $b.args.sector, $b.args.bytes, ($b.ts * 1000 | round),
+		($s["e \($b.name)"].ts * 1000 | round), ($s["b device"].ts // null | if . then . * 1000 | round else . end)]' \
+	trace.json | sort >spans
+jq -c '[.id, .disk, .op, (.sector | if . then tostring else . end), .bytes, (.start_ns // .insert_ns // .issue_ns | tonumber),
+	(.complete_ns | tonumber), (.issue_last_ns | if . then tonumber else . end)]' cat.jsonl | sort >spans.want
+assert_eq "perfetto: each request, to the nanosecond" "6000 " "$(wc -l <spans) $(cmp spans spans.want 2>&1)"
+assert_eq "perfetto: each loss" "21 86016" \
+	"$(jq -r '[.traceEvents[] | select(.name == "lost") | .args] | "\(map(.n | tonumber) | add) \(map(.bytes | tonumber) | add)"' trace.json)"
+"$ctl" export --format=perfetto doubt 2>/dev/null >doubt.trace
+assert_eq "perfetto: windows of doubt" 'unattributed block_rq_complete 5' \
+	"$(jq -r '.traceEvents[] | select(.cat == "doubt" and .ph == "b") | "\(.name) \(.args.probe) \(.args.n)"' doubt.trace)"
 
 # ---- outputs that fail ------------------------------------------------------------------------------------
 
@@ -197,5 +225,28 @@ assert_eq "fio: reads and writes" \
 assert_eq "fio: bytes" \
 	"$(jq -r '"\(.ops["nvme0n1 read"].bytes) \(.ops["nvme0n1 write"].bytes)"' plain.json)" \
 	"$(jq -r '.jobs[0] | "\(.read.io_bytes) \(.write.io_bytes)"' fio.json)"
+
+assert_status "fio log: export" 0 "$ctl" export --format=fio --output=lossy.log lossy
+jq -rs '{read: "read", write: "write", flush: "sync", discard: "trim", secure_erase: "trim", zone_append: "write"} as $names
+	| map(select($names[.op]) | .at = (.start_ns // .insert_ns // .issue_ns | tonumber)) | sort_by(.at)
+	| .[0].at as $first | .[] | "\((.at - $first) / 1000 | floor) /dev/\(.disk) \($names[.op]) " +
+	if .op == "flush" then "0 0" else "\(.sector * 512) \(.bytes)" end' cat.jsonl >log.want
+assert_eq "fio log: every request in the order of asking" "" "$(grep -Ev ' (add|open|close)$|^fio' lossy.log | cmp - log.want 2>&1)"
+assert_eq "fio log: what it has no word for is counted" "$(wc -l <log.want) $((6000 - $(wc -l <log.want)))" \
+	"$(jq -r '"\(.requests) \(.requests_left_out)"' lossy.log.loss.json)"
+assert_status "fio log: of two hosts is refused" 1 "$ctl" export --format=fio --output=two.log other plain
+TMPDIR=$dir/none assert_status "fio log: nowhere to sort" 1 "$ctl" export --format=fio --output=none.log plain
+# What fio did, by its own log: direction, size, offset (fields 3, 4, 5).
+"$ctl" export --format=fio --dev nvme0n1 --op read,write --output=replay.log plain
+fio --name=log --read_iolog=replay.log --replay_redirect="$dir/target" --replay_no_stall=1 --ioengine=psync \
+	--allow_file_create=0 --write_bw_log="$dir/done" --log_offset=1 --output-format=json --output=log.json 2>fio.err
+assert_eq "fio log: replayed without complaint" "0 0 " "$? $(jq '.jobs[0].error' log.json) $(cat fio.err)"
+assert_eq "fio log: sizes, offsets and order" "" "$(awk '$3 == "read" || $3 == "write" { print ($3 == "write"), $5, $4 }' replay.log >want.ops
+	awk -F', *' '{ print $3, $4, $5 }' done_bw.1.log | cmp - want.ops 2>&1)"
+# At its times: with stalls it takes as long as the trace did (and not much less).
+us=$(awk 'END { print $1 }' replay.log)
+fio --name=pace --read_iolog=replay.log --replay_redirect="$dir/target" --ioengine=psync --allow_file_create=0 \
+	--replay_time_scale=100 --output-format=json --output=pace.json 2>/dev/null
+assert_eq "fio log: microseconds" true "$(jq --argjson us "$us" '.jobs[0].job_runtime * 1000 >= $us * 0.9' pace.json)"
 
 tap_end
