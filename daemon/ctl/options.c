@@ -54,6 +54,8 @@ const char ctl_help_verb_options[] =
 	"     --resolve MOUNT      report --by=file: find the names by walking this mount\n"
 	"     --logical-bytes N    report: bytes that the workload wrote, for write\n"
 	"                          amplification: 5GiB, or @FILE with numbers to add up\n"
+	"     --cacheability       report: what a cache of any size would have missed, with\n"
+	"                          and without swap\n"
 	"     --per-capture        drops: keep the captures of one boot apart\n"
 	"     --stream STREAM      follow: block or packet only\n";
 
@@ -81,6 +83,7 @@ enum {
 	OPT_TOP,
 	OPT_RESOLVE,
 	OPT_LOGICAL_BYTES,
+	OPT_CACHEABILITY,
 	OPT_PER_CAPTURE,
 	OPT_STREAM,
 	OPT_VERSION,
@@ -111,6 +114,7 @@ static const struct option long_options[] = {
 	{"top", required_argument, NULL, OPT_TOP},
 	{"resolve", required_argument, NULL, OPT_RESOLVE},
 	{"logical-bytes", required_argument, NULL, OPT_LOGICAL_BYTES},
+	{"cacheability", no_argument, NULL, OPT_CACHEABILITY},
 	{"per-capture", no_argument, NULL, OPT_PER_CAPTURE},
 	{"stream", required_argument, NULL, OPT_STREAM},
 	{"help", no_argument, NULL, 'h'},
@@ -481,6 +485,9 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			break;
 		case OPT_STREAM:
 			r = set_stream(optarg, &c->stream, err);
+			break;
+		case OPT_CACHEABILITY:
+			c->cacheability = true;
 			break;
 		case OPT_PER_CAPTURE:
 			c->per_capture = true;

@@ -10,6 +10,7 @@
  *   write_amplification   logical_bytes, without_swap, with_swap; null without --logical-bytes
  *   over_time   step_seconds, rows[]: from_ns, written_bytes, swap_out_bytes, read_bytes, swap_in_bytes
  *   by          report-rank-json.c; only with --by
+ *   cacheability  report-cache.c; only with --cacheability
  *   devices[]   host, disk, dev, recorded_seconds, ops[]
  *   ops[]       op, and the fields of a cell; swap: {without, out, in}, each a cell
  *   cell        requests, bytes, bytes_done, iops, bytes_per_second, merges, requeues, errors,
@@ -202,6 +203,8 @@ int report_view_json(const struct report_view *v)
 	add(o, "over_time", over_time_json(&v->totals));
 	if (v->rank.by != CTL_BY_NONE)
 		add(o, "by", report_rank_json(v));
+	if (v->cache.curves[0])
+		add(o, "cacheability", report_cache_json(&v->cache));
 	add(o, "devices", devices);
 	if (devices_json(v, devices) < 0) {
 		json_object_put(o);

@@ -399,6 +399,7 @@ int report_view_text(const struct report_view *v, FILE *f, bool color)
 		{"Latency in the queue, start to last issue", latencies, queue_line},
 		{"Latency in the device, last issue to completion", latencies, device_line},
 	};
+	char count[CTL_HUMAN_MAX];
 	int r;
 
 	print_head(v, f, color);
@@ -407,6 +408,12 @@ int report_view_text(const struct report_view *v, FILE *f, bool color)
 		return 0;
 	}
 	report_text_totals(v, f);
+	if (v->cache.curves[0]) {
+		if (v->lost)
+			fprintf(f, "          %s lost requests are in no curve\n",
+				ctl_human_count(v->lost, count));
+		return report_cache_text(&v->cache, f, color);
+	}
 	if (v->rank.by != CTL_BY_NONE)
 		return report_rank_text(v, f, color);
 	if (!v->losses_final)

@@ -7,6 +7,7 @@
 
 #include "daemon/ctl/ctl-util.h"
 #include "daemon/ctl/rank.h"
+#include "daemon/ctl/report-cache.h"
 #include "daemon/ctl/report-totals.h"
 #include "daemon/ctl/report.h"
 #include "daemon/ctl/resolve.h"
@@ -42,7 +43,8 @@ struct report_view {
 	struct resolve_want *wants; /* of the rows that are shown */
 	size_t n_wants;
 	struct resolve_walk walk;
-	bool swap_dropped; /* some segment was recorded without swap */
+	struct report_cache cache; /* --cacheability; curves are NULL: not asked for */
+	bool swap_dropped;	   /* some segment was recorded without swap */
 };
 
 /* Rates need a time; 0 where nothing is known. */

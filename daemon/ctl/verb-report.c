@@ -19,6 +19,7 @@ static void report_view_done(struct report_view *v)
 {
 	report_done(&v->report);
 	rank_done(&v->rank);
+	report_cache_done(&v->cache);
 	for (size_t i = 0; i < v->n_wants; i++)
 		free(v->wants[i].path);
 	free(v->wants);
@@ -224,7 +225,15 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 
 /* ---- --by --------------------------------------------------------------------------------------- */
 
-/* The second pass. What comes in between (an open segment grows) belongs to no report of the first. */
+/* For a second pass. What comes in between (an open segment grows) belongs to no report of the first. */
+static int open_again(const struct ctl *c, int argc, char **argv, const struct report_view *v,
+		      struct iot_scan **ret, struct iot_error *err)
+{
+	int r = ctl_scan_try(c, argc, argv, ret, err);
+
+	return r == 0 && !v->verdict.unread ? ctl_scan_whole(*ret, err) : r;
+}
+
 static int read_latencies(const struct ctl *c, int argc, char **argv, struct report_view *v,
 			  struct iot_error *err)
 {
@@ -233,9 +242,7 @@ static int read_latencies(const struct ctl *c, int argc, char **argv, struct rep
 	struct iot_request req;
 	int r;
 
-	r = ctl_scan_try(c, argc, argv, &scan, err);
-	if (r == 0 && !v->verdict.unread)
-		r = ctl_scan_whole(scan, err);
+	r = open_again(c, argc, argv, v, &scan, err);
 	if (r < 0)
 		return r;
 	iot_scan_columns(scan, rank_columns(v->rank.by));
@@ -248,6 +255,19 @@ static int read_latencies(const struct ctl *c, int argc, char **argv, struct rep
 		if (r < 0)
 			return r;
 	}
+}
+
+static int read_cacheability(const struct ctl *c, int argc, char **argv, struct report_view *v,
+			     struct iot_error *err)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	int r = open_again(c, argc, argv, v, &scan, err);
+
+	if (r < 0)
+		return r;
+	iot_scan_columns(scan, IOT_COLS_TIMES | IOT_COLS_OP | IOT_COLS_DEVICE | IOT_COLS_BYTES |
+				       IOT_COLS_SECTOR);
+	return report_cache_read(&v->cache, scan, err);
 }
 
 /* Names of the files that are shown and lie on the mount. */
@@ -295,6 +315,8 @@ static int check_options(const struct ctl *c, struct report_view *v)
 
 	if (c->top && !c->by)
 		return ctl_fail(CTL_USAGE, "--top goes with --by");
+	if (c->by && c->cacheability)
+		return ctl_fail(CTL_USAGE, "--by and --cacheability are two reports");
 	if (c->resolve && c->by != CTL_BY_FILE)
 		return ctl_fail(CTL_USAGE, "--resolve goes with --by=file");
 	v->rank.by = c->by;
@@ -330,6 +352,8 @@ int verb_report(struct ctl *c, int argc, char **argv)
 	r = fill(c, scan, &v, &err);
 	if (r >= 0 && c->by)
 		r = rank_requests(c, argc, argv, &v, &err);
+	if (r >= 0 && c->cacheability)
+		r = read_cacheability(c, argc, argv, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	ctl_note_device(c, scan, v.requests);
