@@ -155,6 +155,11 @@ int ctl_asked_next(struct ctl_asked_list *l, struct ctl_asked *ret, struct iot_e
 	return 0;
 }
 
+int ctl_asked_sort_new(const struct ctl_asked_list *l, struct bt_sort **ret)
+{
+	return bt_sort_new(l->dirfd, SORT_EVENTS, ret);
+}
+
 const struct ctl_asked_device *ctl_asked_devices(const struct ctl_asked_list *l, uint32_t *ret_n)
 {
 	*ret_n = l->n_devices;

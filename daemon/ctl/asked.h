@@ -44,6 +44,9 @@ struct ctl_asked_list *ctl_asked_free(struct ctl_asked_list *l);
 #define CTL_ASKED_END 1
 int ctl_asked_next(struct ctl_asked_list *l, struct ctl_asked *ret,
 		   struct iot_error *err) IOT_MUST_CHECK;
+/* Another sort in the same place, which must live shorter than the list. */
+struct bt_sort;
+int ctl_asked_sort_new(const struct ctl_asked_list *l, struct bt_sort **ret) IOT_MUST_CHECK;
 /* Borrowed. */
 const struct ctl_asked_device *ctl_asked_devices(const struct ctl_asked_list *l, uint32_t *ret_n);
 /* All devices are one host's. */

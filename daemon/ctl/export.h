@@ -70,6 +70,7 @@ typedef int export_requests_fn(const struct ctl *c, struct iot_scan *scan, const
 			       struct ctl_out *out, struct export_stats *stats,
 			       struct iot_error *err);
 export_requests_fn export_fio IOT_MUST_CHECK;
+export_requests_fn export_oracle IOT_MUST_CHECK;
 export_requests_fn export_perfetto IOT_MUST_CHECK;
 
 /*

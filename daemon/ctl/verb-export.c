@@ -44,6 +44,7 @@ static const struct format formats[] = {
 	{.name = "jsonl", .line = export_jsonl_line, .packet_line = export_packet_jsonl_line},
 	{.name = "blktrace", .directory = export_blktrace},
 	{.name = "fio", .requests = export_fio},
+	{.name = "oracleGeneral", .requests = export_oracle},
 	{.name = "perfetto", .requests = export_perfetto},
 	{.name = "pcapng", .packets = export_pcapng},
 };

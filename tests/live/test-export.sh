@@ -69,6 +69,27 @@ else
 	skip "csv: every field as in JSON" "no python3"
 fi
 
+# ---- oracleGeneral, by its layout: u32 seconds, u64 object, u32 size, i64 next, packed ----------------------
+
+"$make" short segments=2 requests=900 >/dev/null
+assert_status "oracleGeneral: export" 0 "$ctl" export --format=oracleGeneral --output=short.oracle short
+"$ctl" cat --json short 2>/dev/null >short.jsonl
+# Objects in order; the next access to each, found by looking for it.
+jq -rs 'map(select((.op == "read" or .op == "write" or .op == "zone_append") and .bytes > 0)
+	| .at = (.start_ns // .insert_ns // .issue_ns | tonumber)) | sort_by(.at) | .[0].at as $first
+	| .[] | "\((.at - $first) / 1000000000 | floor) \(.disk) \(.sector * 512 / 4096 | floor) \((.sector * 512 + .bytes - 1) / 4096 | floor)"' short.jsonl |
+	awk '{ for (b = $3; b <= $4; b++) { n++; at[n] = $1; id[n] = $2 " " b } }
+		END { for (i = n; i >= 1; i--) { next_of[i] = id[i] in seen ? seen[id[i]] : "never"; seen[id[i]] = i }
+			for (i = 1; i <= n; i++) print at[i], id[i], next_of[i] }' >oracle.want
+od -An -v -w24 -tu4 short.oracle | awk '
+	{ device = int($3 / 65536); block = $3 % 65536 * 4294967296 + $2
+		print $1, device, block, $4, $5 == 4294967295 && $6 == 4294967295 ? "never" : $6 * 4294967296 + $5 }' >oracle.got
+assert_eq "oracleGeneral: every block in the order of asking, and its next access" "" \
+	"$(awk '{ print $1, $3, 4096, $4 }' oracle.want >want.txt; awk '{ print $1, $3, $4, $5 }' oracle.got | cmp - want.txt 2>&1)"
+assert_eq "oracleGeneral: a device, a number" "$(awk '{ print $2 }' oracle.want | sort | uniq -c | awk '{ print $1 }' | sort)" \
+	"$(awk '{ print $2 }' oracle.got | sort | uniq -c | awk '{ print $1 }' | sort)"
+assert_eq "oracleGeneral: some come again" true "$(awk '$4 != "never"' oracle.want | grep -q . && echo true)"
+
 # ---- perfetto ---------------------------------------------------------------------------------------------
 
 assert_status "perfetto: export" 0 "$ctl" export --format=perfetto --output=trace.json lossy
