@@ -71,7 +71,7 @@ static int add_request(struct ctl_asked_list *l, const struct iot_request *req,
 {
 	/* In one order for all devices, so which it is stands where the sort does not look. */
 	struct bt_event e = {.action = req->op | (uint32_t)req->swap << 8};
-	uint64_t offset_ns;
+	uint64_t offset_ns = 0;
 	int r;
 
 	r = find_device(l, s, req->dev, disk, &e.pid);
