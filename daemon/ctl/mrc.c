@@ -9,7 +9,6 @@
  * their accesses, so distances in it are distances times the rate.
  */
 #include <math.h>
-#include <xxhash.h>
 
 #include "daemon/ctl/mrc.h"
 #include "format/books.h"
@@ -333,7 +332,7 @@ int mrc_access(struct mrc *m, uint32_t device, uint64_t number, enum mrc_kind ki
 {
 	const struct key key = {number, device};
 	/* The same in every run, so that the same trace gives the same estimate. */
-	uint64_t sample = XXH3_64bits(&key, sizeof(key));
+	uint64_t sample = iot_table_hash(&key, sizeof(key), 0);
 	struct block *b;
 	uint32_t *slot;
 	int64_t index;
