@@ -40,6 +40,7 @@ _Static_assert((int)EV_PROBE_NAPI_GRO_FRAGS_EXIT == (int)IOT_PROBE_GRO_FRAGS_EXI
 _Static_assert((int)EV_PROBE_PACKET_PROGRAM == (int)IOT_FIRST_RETURN_PROBE, "probe");
 _Static_assert((int)EV_PROBE_ALLOC_SKB == (int)IOT_PROBE_ALLOC_SKB, "probe");
 _Static_assert((int)EV_PROBE_KFREE_SKBMEM == (int)IOT_PROBE_KFREE_SKBMEM, "probe");
+_Static_assert((int)EV_PROBE_SKB_ATTEMPT_DEFER_FREE == (int)IOT_LAST_END_PROBE, "probe");
 _Static_assert((int)EV_PROBE_ALLOC_SKB == (int)IOT_FIRST_BIRTH_PROBE, "probe");
 _Static_assert((int)EV_PROBE_NAPI_ALLOC_SKB == (int)IOT_LAST_BIRTH_PROBE, "probe");
 _Static_assert((int)EV_FIRST_PACKET_PROBE == (int)IOT_FIRST_PACKET_PROBE, "probe");

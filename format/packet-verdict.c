@@ -7,6 +7,10 @@
  * if no number is missing. Runs that did not happen left no number, and may have been earlier than the
  * first record, by as long as a packet may wait between two probes. And what is observed when a function
  * returns comes after the packet's own end. Between two doubts the larger one wins.
+ *
+ * A doubt about births and ends is one about identity: the packet may have another id at other times, at any
+ * probe. What shows it (a packet where none was born) comes when its second id is seen first, so it matters
+ * for as long after the first one's end as a packet may wait.
  */
 #include "format/packet-internal.h"
 
@@ -22,39 +26,29 @@
 
 const char *iot_packet_verdict_name(enum iot_packet_verdict v)
 {
-	switch (v) {
-	case IOT_PVERDICT_NOT_SELECTED:
-		return "not-selected";
-	case IOT_PVERDICT_COMPLETE:
-		return "complete";
-	case IOT_PVERDICT_WITHIN_WINDOW:
-		return "complete-within-window";
-	case IOT_PVERDICT_MERGED:
-		return "merged";
-	case IOT_PVERDICT_LOST:
-		return "lost";
-	case IOT_PVERDICT_LOST_ENTIRELY:
-		return "lost-entirely";
-	case IOT_PVERDICT_UNKNOWN:
-		return "unknown";
-	default:
-		return "invalid";
-	}
+	static const char *const names[IOT_N_PVERDICTS] = {
+		[IOT_PVERDICT_NOT_SELECTED] = "not-selected",
+		[IOT_PVERDICT_COMPLETE] = "complete",
+		[IOT_PVERDICT_WITHIN_WINDOW] = "complete-within-window",
+		[IOT_PVERDICT_MERGED] = "merged",
+		[IOT_PVERDICT_LOST] = "lost",
+		[IOT_PVERDICT_LOST_ENTIRELY] = "lost-entirely",
+		[IOT_PVERDICT_UNKNOWN] = "unknown",
+	};
+
+	return (size_t)v < IOT_ARRAY_SIZE(names) && names[v] ? names[v] : "invalid";
 }
 
 const char *iot_absence_name(enum iot_absence a)
 {
-	switch (a) {
-	case IOT_ABSENCE_PROVED:
-		return "proved";
-	case IOT_ABSENCE_PRESENT:
-		return "present";
-	case IOT_ABSENCE_NOT_OBSERVED:
-		return "not-observed";
-	case IOT_ABSENCE_UNKNOWN:
-		return "unknown";
-	}
-	return "invalid";
+	static const char *const names[] = {
+		[IOT_ABSENCE_PROVED] = "proved",
+		[IOT_ABSENCE_PRESENT] = "present",
+		[IOT_ABSENCE_NOT_OBSERVED] = "not-observed",
+		[IOT_ABSENCE_UNKNOWN] = "unknown",
+	};
+
+	return (size_t)a < IOT_ARRAY_SIZE(names) && names[a] ? names[a] : "invalid";
 }
 
 /* ---- a life ---- */
@@ -186,6 +180,13 @@ static bool may_come_after_end(const struct whole_life *w, uint16_t probe)
 	return probe ? probe >= IOT_FIRST_RETURN_PROBE : w->inside || w->returns;
 }
 
+/* Of a hook that sees packets being made or given back. */
+static bool is_about_identity(const struct iot_doubt *x)
+{
+	return x->kind == IOT_DOUBT_RUNS && x->probe >= IOT_FIRST_BIRTH_PROBE &&
+	       x->probe <= IOT_LAST_END_PROBE;
+}
+
 /* The time in which a doubt of this kind at this probe concerns the packet. */
 static void doubt_reach(const struct whole_life *w, const struct iot_doubt *x, uint64_t *ret_t0,
 			uint64_t *ret_t1)
@@ -194,7 +195,9 @@ static void doubt_reach(const struct whole_life *w, const struct iot_doubt *x, u
 	*ret_t1 = w->flags & IOT_PACKET_END ? w->last_ns : UINT64_MAX;
 	if (x->kind == IOT_DOUBT_RUNS || x->kind == IOT_DOUBT_CLAIMS)
 		*ret_t0 = iot_sub_sat(*ret_t0, UNSEEN_BEFORE_NS);
-	if (may_come_after_end(w, x->probe))
+	if (is_about_identity(x))
+		*ret_t1 = iot_add_sat(*ret_t1, UNSEEN_BEFORE_NS);
+	else if (may_come_after_end(w, x->probe))
 		*ret_t1 = iot_add_sat(*ret_t1, AFTER_END_NS);
 }
 
@@ -230,14 +233,15 @@ static bool in_doubt(const struct iot_doubts *d, const struct whole_life *w, uin
 {
 	uint64_t from =
 		iot_sub_sat(w->flags & IOT_PACKET_FROM_START ? w->first_ns : 0, UNSEEN_BEFORE_NS);
-	uint64_t to = w->flags & IOT_PACKET_END ? iot_add_sat(w->last_ns, AFTER_END_NS)
+	/* The longer one of both waits. */
+	uint64_t to = w->flags & IOT_PACKET_END ? iot_add_sat(w->last_ns, UNSEEN_BEFORE_NS)
 						: UINT64_MAX;
 	bool found = false;
 
 	for (size_t i = begun(d, to); i > 0 && d->items[i - 1].max_t1_ns >= from; i--) {
 		const struct iot_doubt *x = &d->items[i - 1];
 
-		if (probe && x->probe && x->probe != probe)
+		if (probe && x->probe && x->probe != probe && !is_about_identity(x))
 			continue;
 		if (!concerns(w, x))
 			continue;

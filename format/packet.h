@@ -46,6 +46,7 @@ enum iot_packet_probe {
 	IOT_PROBE_PSKB_COPY_FCLONE = 100,
 	IOT_LAST_BIRTH_PROBE = 108,
 	IOT_PROBE_KFREE_SKBMEM = 109,
+	IOT_LAST_END_PROBE = 114,
 	/* TC and XDP programs, from here on, may be observed at their return. */
 	IOT_FIRST_RETURN_PROBE = 128,
 };

@@ -32,6 +32,25 @@ static void stopped_missed_elsewhere(struct fix_capture *c)
 	fix_missed(c, 1, FIX_QUEUE, LIFE_FIRST, LIFE_LAST, 1);
 }
 
+/* Taken for ended when it was not, it would have been received under another id. */
+static void stopped_ghost_after(struct fix_capture *c)
+{
+	stopped(c);
+	fix_missed(c, 1, FIX_BIRTH, LIFE_LAST + 5 * FIX_SEC_NS, LIFE_LAST + 5 * FIX_SEC_NS, 1);
+}
+
+static void stopped_doubled_before(struct fix_capture *c)
+{
+	stopped(c);
+	fix_missed(c, 1, FIX_FREED, LIFE_FIRST - 5 * FIX_SEC_NS, LIFE_FIRST - 5 * FIX_SEC_NS, 1);
+}
+
+static void stopped_ghost_long_after(struct fix_capture *c)
+{
+	stopped(c);
+	fix_missed(c, 1, FIX_BIRTH, LIFE_LAST + FAR_NS, LIFE_LAST + FAR_NS, 1);
+}
+
 static void stopped_lost(struct fix_capture *c)
 {
 	stopped(c);
@@ -115,6 +134,9 @@ static void test_absence(void **state)
 		{"lost there", stopped_lost, FIX_RECEIVE, IOT_ABSENCE_PRESENT},
 		{"may be missed", stopped_missed, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},
 		{"missed elsewhere", stopped_missed_elsewhere, FIX_RECEIVE, IOT_ABSENCE_PROVED},
+		{"a ghost soon after", stopped_ghost_after, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},
+		{"doubled before", stopped_doubled_before, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},
+		{"a ghost long after", stopped_ghost_long_after, FIX_RECEIVE, IOT_ABSENCE_PROVED},
 		{"merged: sound all the same", stopped_merged, FIX_RECEIVE, IOT_ABSENCE_PROVED},
 		{"a hop in neither", stopped_gap, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},
 		{"two with one number", stopped_twice, FIX_RECEIVE, IOT_ABSENCE_UNKNOWN},

@@ -191,6 +191,19 @@ static void birth_missed(struct fix_capture *c)
 	fix_missed(c, 1, FIX_BIRTH, LIFE_FIRST - 2, LIFE_FIRST - 1, 1);
 }
 
+/* A packet where none was born: this one may have been taken for ended while it went on. */
+static void ghost_after(struct fix_capture *c)
+{
+	whole(c);
+	fix_missed(c, 1, FIX_BIRTH, LIFE_LAST + 5 * FIX_SEC_NS, LIFE_LAST + 5 * FIX_SEC_NS, 1);
+}
+
+static void ghost_long_after(struct fix_capture *c)
+{
+	whole(c);
+	fix_missed(c, 1, FIX_BIRTH, LIFE_LAST + FAR_NS, LIFE_LAST + FAR_NS, 1);
+}
+
 static void udp_by_tracepoints(struct fix_capture *c)
 {
 	whole(c);
@@ -343,6 +356,8 @@ static const struct scene_row rows[] = {
 	{"ends not observed", ends_unseen, IOT_PVERDICT_UNKNOWN, "births or ends were not"},
 	{"births in no table", births_not_listed, IOT_PVERDICT_UNKNOWN, "births or ends were not"},
 	{"a birth missed", birth_missed, IOT_PVERDICT_UNKNOWN, "__alloc_skb: missed"},
+	{"a ghost soon after", ghost_after, IOT_PVERDICT_UNKNOWN, "__alloc_skb: missed"},
+	{"a ghost long after", ghost_long_after, IOT_PVERDICT_COMPLETE, NULL},
 	{"UDP by tracepoints", udp_by_tracepoints, IOT_PVERDICT_COMPLETE, NULL},
 	{"not selected", not_selected, IOT_PVERDICT_NOT_SELECTED, NULL},
 	{"lost around it, all numbers there", unattributed_but_numbered, IOT_PVERDICT_COMPLETE,
