@@ -412,6 +412,9 @@ struct ev_ledger_val {
 	(((__u32)(sectors) < EV_LEDGER_UNSWAPPED_MAX ? (__u32)(sectors) : EV_LEDGER_UNSWAPPED_MAX) \
 	 << EV_LEDGER_UNSWAPPED_SHIFT)
 
+/* Selects each packet, for the try of identity before the gate opens. */
+#define EV_SAMPLE_EVERYTHING 0xffffffffU
+
 /*
  * Value of each inner map of the epoch map-in-map: all that a program must see at one instant, so one
  * look-up at entry reads it. Never changed once active: any change is a new inner map, and putting it in
@@ -420,8 +423,9 @@ struct ev_ledger_val {
 struct ev_epoch {
 	__u64 epoch; /* from 1 */
 	__u64 gate;  /* 1 = observe; 0 = programs return at once, uncounted (attach is not whole) */
-	__u64 filter;	      /* block: enum ev_filter; packet: 0 */
-	__u64 sample;	      /* packet: one flow in this many, by hash; 0 and 1 = all */
+	__u64 filter; /* block: enum ev_filter; packet: 0 */
+	/* packet: one flow in this many, by hash; 0 and 1 = all; EV_SAMPLE_EVERYTHING: whatever the filter says */
+	__u64 sample;
 	__u64 reap_before_ns; /* idle entries that ended before are being deleted: leave them alone */
 };
 

@@ -142,6 +142,8 @@ static __always_inline bool packet_selected(struct emit_run *run, const struct e
 {
 	__u32 sample = run->active->sample;
 
+	if (sample == EV_SAMPLE_EVERYTHING)
+		return true;
 	if (sample > 1 && packet_flow_hash(p) % sample != 0)
 		return false;
 	return !packet_has_filter || packet_filter_run(f);

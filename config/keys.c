@@ -102,6 +102,9 @@ const struct config_key config_keys[] = {
 	{ .path = "streams.packet.functions", .type = CONFIG_ENUM, .flags = CONFIG_RESTART,
 	  .offset = FIELD(packets.functions), .def = "off", .choices = packet_functions,
 	  .doc = "observe functions of the stack, too" },
+	{ .path = "streams.packet.self_test", .type = CONFIG_BOOL, .flags = CONFIG_RESTART,
+	  .offset = FIELD(packets.self_test), .max = 1, .def = "true",
+	  .doc = "show by traffic at start that ids are exact; without it they are not" },
 	/* The kernel takes power-of-two, page-aligned u32 sizes. */
 	{ .path = "streams.packet.ring_size", .type = CONFIG_SIZE,
 	  .flags = CONFIG_RESTART | CONFIG_POWER_OF_TWO | CONFIG_PAGES,

@@ -96,6 +96,7 @@ static int open_packet(const struct iot_config *c, struct probes **ret, struct i
 		.gro = c->packets.gro,
 		.qdisc = c->packets.qdisc,
 		.functions = c->packets.functions,
+		.no_self_test = !c->packets.self_test,
 	};
 	const struct probes_options po = {
 		.kind = IOT_STREAM_PACKET, .stream = &c->packet, .packet = &options};
@@ -108,6 +109,8 @@ static int open_packet(const struct iot_config *c, struct probes **ret, struct i
 	k = probes_packet_kernel(*ret);
 	if (k->functions_detail[0])
 		log_warning("packets: %s; they are recorded without these", k->functions_detail);
+	if (c->packets.functions != IOT_FUNCTIONS_OFF && !k->exact_identity)
+		log_warning("packets: an id may stand for several packets: %s", k->identity_detail);
 	return 0;
 }
 

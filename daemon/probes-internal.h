@@ -9,6 +9,7 @@
  *	probes-packet.c		packet: loading
  *	probes-packet-hooks.c	packet: which hooks there are, and by which programs they are served
  *	probes-packet-identity.c	packet: whether ids are exact
+ *	probes-packet-judge.c	packet: what the records of a try say about that
  *	probes-packet-btf.c	packet: what this kernel calls things
  *	probes-adopt.c		what of all that can be handed on, and taking over what a predecessor left
  *	probes-devices.c	the device filter, and how many requests the devices can have
@@ -106,6 +107,7 @@ struct probes {
 	struct probes_facts facts;
 	struct packet_bpf *packet_skel; /* packet */
 	struct probes_packet_kernel packet_kernel;
+	bool packet_self_test;
 
 	size_t n_rows;
 	struct iot_probe table[PROBES_MAX_ROWS];

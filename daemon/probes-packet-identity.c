@@ -2,23 +2,30 @@
 /*
  * probes-packet-identity.c - whether an id is one packet on this kernel, decided once, before the gate opens.
  *
- * It is, if every function that makes an sk_buff or gives one back is hooked, and if a try shows that these
- * hooks run: so many messages over a pair of sockets and so many packets made for a program that is run for a
- * test have to be born and to end. The daemon has neither a network nor the right to make one, so the try
- * shows that hooks work, not that there are no others; that the set is whole is measured beside real traffic
- * by the tests, and watched for as long as the capture lasts: a birth where a packet has not ended, or a
- * packet where none was born, is counted as the missed run that it proves, and puts its time in doubt.
+ * It is, if every function that makes an sk_buff or gives one back is hooked, and if a self-test shows that
+ * these are all: in two network namespaces of our own, joined by a veth pair, packets of many kinds are made,
+ * recorded, and held to it that each was born, is one, and has ended (packet-traffic.h, probes-packet-judge.h);
+ * and nothing else in the machine may have been seen meanwhile without a birth or an end. For as long as the capture
+ * lasts a birth where a packet has not ended, or a packet where none was born, is counted as the missed run
+ * that it proves, and puts its time in doubt.
  *
- * Short of that, births and ends are not observed at all: some of them are worth nothing.
+ * Short of that (a hook refused, no right to make namespaces, the self-test switched off) births and ends are not
+ * observed at all: some of them are worth nothing.
  */
 #include <bpf/btf.h>
-#include <sys/socket.h>
+#include <time.h>
 
+#include "daemon/packet-traffic.h"
+#include "daemon/probes-packet-judge.h"
 #include "daemon/probes-packet.h"
+#include "daemon/ring.h"
 #include "packet.skel.h"
 
-#define N_MESSAGES 64U
-#define N_TEST_PACKETS 16U
+/* For what still waits somewhere when everything has been received: acknowledgements, what a neighbour announces. */
+#define SETTLE_MS 3000
+#define TICK_MS 10
+/* What else happens on the machine can spoil one: a flood that fills the ring, a run that the kernel skips. */
+#define N_TRIES 3U
 
 static bool is_function(const struct iot_probe *row)
 {
@@ -58,107 +65,198 @@ uint64_t probes_packet_missed(struct probes *p, size_t i, uint64_t sum)
 
 /* ---- the try ---------------------------------------------------------------------------------- */
 
-static int send_messages(void)
-{
-	_cleanup_close_ int a = -EBADF, b = -EBADF;
-	char text[64] = "iotraced";
-	int fds[2];
-
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0, fds) < 0)
-		return -errno;
-	a = fds[0];
-	b = fds[1];
-	for (unsigned int i = 0; i < N_MESSAGES; i++) {
-		if (send(a, text, sizeof(text), 0) < 0 || recv(b, text, sizeof(text), 0) < 0)
-			return -errno;
-	}
-	return 0;
-}
-
-static int test_packets(void)
-{
-	static const struct bpf_insn nothing[] = {
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	_cleanup_close_ int fd = -EBADF;
-	uint8_t frame[64] = {0};
-
-	fd = bpf_prog_load(BPF_PROG_TYPE_SOCKET_FILTER, "iotraced_try", "Dual BSD/GPL", nothing,
-			   IOT_ARRAY_SIZE(nothing), NULL);
-	if (fd < 0)
-		return fd;
-	for (unsigned int i = 0; i < N_TEST_PACKETS; i++) {
-		LIBBPF_OPTS(bpf_test_run_opts, opts, .data_in = frame,
-			    .data_size_in = sizeof(frame));
-		int r = bpf_prog_test_run_opts(fd, &opts);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Runs of the programs of one role, each copy counted. */
-static uint64_t count_seen(struct probes *p, enum packet_role role)
-{
-	uint64_t n = 0;
-
-	for (size_t i = 0; i < p->n_rows; i++) {
-		for (unsigned int cpu = 0; p->rows[i].role == role && cpu < p->n_cpus; cpu++)
-			n += probes_cell(p, p->active.epoch & 1, cpu, p->table[i].id)->seen;
-	}
-	return n;
-}
+struct
+try {
+	struct probes *p;
+	struct packet_traffic traffic;
+	struct packet_judge judge;
+	struct ring rings[IOT_MAX_RINGS];
+	uint64_t not_told; /* observations whose packet nothing names */
+};
 
 static int set_gate(struct probes *p, bool open)
 {
 	struct ev_epoch next = p->active;
+	uint64_t sample = next.sample;
 	int r;
 
 	next.gate = open;
-	/* What passes meanwhile is nobody's business: no record of it. */
-	next.sample = open ? UINT32_MAX : p->active.sample;
+	if (open)
+		next.sample = EV_SAMPLE_EVERYTHING;
+	pthread_mutex_lock(&p->lock);
 	r = probes_publish(p, &next);
+	/* What is published when the gate opens for good. */
+	p->active.sample = sample;
+	pthread_mutex_unlock(&p->lock);
 	return r;
 }
 
-/* -EILSEQ: the hooks do not see what happened; detail says what. */
-static int try_hooks(struct probes *p, char *detail, size_t size)
+static int take_records(struct try *t, struct ring *ring)
 {
-	const struct packet_bpf__bss *bss = p->packet_skel->bss;
-	uint64_t sample = p->active.sample, births, ends, unseen;
-	const unsigned int want = N_MESSAGES + N_TEST_PACKETS;
-	unsigned int copies = 1;
+	while (ring_refresh(ring)) {
+		const struct ev_packet *e;
+		const void *data;
+		uint32_t len;
+		int r = ring_peek(ring, &data, &len);
+
+		if (r < 0)
+			return r;
+		if (r > 0)
+			break;
+		e = data;
+		if (len < sizeof(*e))
+			return -EBADMSG;
+		packet_judge_add(&t->judge, e->hdr.id, e->hdr.probe, e->netns, e->flags, 1);
+		ring_advance(ring, len);
+	}
+	ring_publish(ring, ring->pos);
+	return 0;
+}
+
+static int take_all_records(struct try *t)
+{
+	int r = 0;
+
+	for (unsigned int i = 0; r >= 0 && i < t->p->n_rings; i++)
+		r = take_records(t, &t->rings[i]);
+	return r;
+}
+
+/* What did not fit into the ring. Nothing runs any more. */
+static int take_losses(struct try *t)
+{
+	struct probes *p = t->p;
+	_cleanup_free_ struct ev_ledger_key *keys = NULL;
+	_cleanup_free_ struct ev_packet_loss *vals = NULL;
+	unsigned int slot = p->active.epoch & 1;
+	size_t n = 0;
+	int r;
+
+	r = probes_packet_ledger_read(p, slot, &keys, &vals, &n);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		packet_judge_add(&t->judge, keys[i].id, keys[i].probe, vals[i].netns, vals[i].flags,
+				 vals[i].n);
+	for (size_t i = 0; i < p->n_rows; i++) {
+		for (unsigned int cpu = 0; cpu < p->n_cpus; cpu++)
+			t->not_told += probes_cell(p, slot, cpu, p->table[i].id)->unattributed;
+	}
+	return r;
+}
+
+static bool all_have_ended(const struct try *t)
+{
+	struct packet_findings f;
+
+	packet_judge_sum(&t->judge, &f);
+	return f.n_endless == 0;
+}
+
+/* Until everything is sent, and what was sent has ended, or has had the time to. */
+static int watch_traffic(struct try *t, char *what, size_t size)
+{
+	const struct timespec tick = {.tv_nsec = TICK_MS * 1000000L};
 	int r, q;
 
-	for (size_t i = 0; i < p->n_rows; i++) {
-		if (p->rows[i].copy)
-			copies = 2;
+	do {
+		r = packet_traffic_wait(&t->traffic, TICK_MS, what, size);
+		q = take_all_records(t);
+		if (q < 0) {
+			snprintf(what, size, "the ring");
+			return q;
+		}
+	} while (r == PACKET_TRAFFIC_RUNS);
+	for (int ms = 0; r >= 0 && ms < SETTLE_MS && !all_have_ended(t); ms += TICK_MS) {
+		nanosleep(&tick, NULL);
+		r = take_all_records(t);
 	}
-	pthread_mutex_lock(&p->lock);
+	return r;
+}
+
+/* The gate is open. */
+static int try_traffic(struct try *t, char *what, size_t size)
+{
+	int r = packet_traffic_start(&t->traffic, what, size);
+
+	if (r < 0)
+		return r;
+	r = packet_judge_init(&t->judge, t->traffic.netns);
+	return r < 0 ? r : watch_traffic(t, what, size);
+}
+
+/* -EILSEQ: ids were not packets. */
+static int judge(const struct try *t, char *detail, size_t size)
+{
+	const struct packet_bpf__bss *bss = t->p->packet_skel->bss;
+	uint64_t unseen = bss->packet_unseen_births + bss->packet_unseen_ends;
+	struct packet_findings f;
+
+	packet_judge_sum(&t->judge, &f);
+	if (f.full || t->not_told) {
+		snprintf(detail, size, "self-test: more passed meanwhile than could be looked at");
+		return -EILSEQ;
+	}
+	if (f.n_packets >= t->traffic.n_sent && !f.n_ghosts && !f.n_doubled && !f.n_endless &&
+	    !unseen)
+		return 0;
+	snprintf(
+		detail, size,
+		"self-test: of %u packets (%u sent) %u ghosts, %u doubled, %u endless; %llu unseen",
+		f.n_packets, t->traffic.n_sent, f.n_ghosts, f.n_doubled, f.n_endless,
+		(unsigned long long)unseen);
+	return -EILSEQ;
+}
+
+static int try_hooks(struct probes *p, char *detail, size_t size)
+{
+	struct try *t = calloc(1, sizeof(*t));
+	char what[48] = "the gate";
+	int r, q;
+
+	if (!t) {
+		snprintf(detail, size, "self-test: out of memory");
+		return -ENOMEM;
+	}
+	t->p = p;
+	t->traffic.fd = -EBADF;
+	for (unsigned int i = 0; i < p->n_rings; i++)
+		ring_init(&t->rings[i], p->rings[i].data, p->rings[i].size, p->rings[i].consumer,
+			  p->rings[i].producer);
+	/* As it will be: without it a packet that was not born is not counted. */
+	p->packet_skel->bss->packet_exact = true;
 	r = set_gate(p, true);
 	if (r >= 0)
-		r = send_messages();
-	if (r >= 0)
-		r = test_packets();
+		r = try_traffic(t, what, sizeof(what));
 	q = set_gate(p, false);
-	p->active.sample = sample;
-	pthread_mutex_unlock(&p->lock);
-	if (r < 0 || q < 0) {
-		r = r < 0 ? r : q;
-		snprintf(detail, size, "births and ends could not be tried: %s", strerror(-r));
-		return r;
-	}
-	births = count_seen(p, PACKET_ROLE_BIRTH) / copies;
-	ends = count_seen(p, PACKET_ROLE_END) / copies;
-	unseen = bss->packet_unseen_births + bss->packet_unseen_ends;
-	if (births >= want && ends >= want && !unseen)
-		return 0;
-	snprintf(detail, size,
-		 "of %u births %llu and of as many ends %llu were seen, %llu were not", want,
-		 (unsigned long long)births, (unsigned long long)ends, (unsigned long long)unseen);
-	return -EILSEQ;
+	if (r >= 0 && q >= 0)
+		r = take_all_records(t);
+	if (r >= 0 && q >= 0)
+		r = take_losses(t);
+	if (r >= 0 && q >= 0)
+		r = judge(t, detail, size);
+	else
+		snprintf(detail, size, "self-test not possible: %s: %s", what,
+			 strerror(r < 0 ? -r : -q));
+	packet_traffic_stop(&t->traffic);
+	packet_judge_done(&t->judge);
+	free(t);
+	return r < 0 ? r : q;
+}
+
+/* Packets between the hooks at both ends of a function: none that began in the try may end in the capture. */
+static int empty_stack(const struct bpf_map *map)
+{
+	size_t size = ((size_t)bpf_map__value_size(map) + 7) & ~(size_t)7;
+	int n = libbpf_num_possible_cpus(), r;
+	_cleanup_free_ void *nothing = NULL;
+	uint32_t zero = 0;
+
+	if (n < 0)
+		return n;
+	nothing = calloc((size_t)n, size);
+	if (!nothing)
+		return -ENOMEM;
+	r = bpf_map_update_elem(bpf_map__fd(map), &zero, nothing, BPF_ANY);
+	return r;
 }
 
 /* As if nothing had been observed yet. The gate is closed, and no program runs that saw it open. */
@@ -175,9 +273,30 @@ static int forget(struct probes *p)
 	if (r != -ENOENT)
 		return r;
 	p->control->identities = 0;
+	p->packet_skel->bss->packet_unseen_births = 0;
+	p->packet_skel->bss->packet_unseen_ends = 0;
 	for (unsigned int i = 0; i < p->n_rings; i++)
 		__atomic_store_n(p->rings[i].consumer, *p->rings[i].producer, __ATOMIC_RELEASE);
-	return probes_slot_clear(p, p->active.epoch & 1);
+	r = empty_stack(p->packet_skel->maps.xmit_stack);
+	if (r >= 0)
+		r = empty_stack(p->packet_skel->maps.gro_stack);
+	return r < 0 ? r : probes_slot_clear(p, p->active.epoch & 1);
+}
+
+/* Negative: the maps cannot be made empty again. */
+static int self_test(struct probes *p)
+{
+	struct probes_packet_kernel *k = &p->packet_kernel;
+	int r = -EILSEQ, q = 0;
+
+	for (unsigned int i = 0; r == -EILSEQ && q >= 0 && i < N_TRIES; i++) {
+		r = try_hooks(p, k->identity_detail, sizeof(k->identity_detail));
+		q = forget(p);
+	}
+	k->exact_identity = r >= 0;
+	if (k->exact_identity)
+		k->identity_detail[0] = '\0';
+	return q;
 }
 
 /* ---- the outcome ------------------------------------------------------------------------------ */
@@ -222,7 +341,7 @@ int probes_packet_attached(struct probes *p, struct iot_error *err)
 	struct probes_packet_kernel *k = &p->packet_kernel;
 	const struct iot_probe *gap = packet_identity_gap(p->table, p->n_rows);
 	bool wanted = false;
-	int r;
+	int r = 0;
 
 	for (size_t i = 0; i < p->n_rows; i++)
 		wanted |= p->rows[i].role != PACKET_ROLE_NONE;
@@ -234,19 +353,16 @@ int probes_packet_attached(struct probes *p, struct iot_error *err)
 		snprintf(k->identity_detail, sizeof(k->identity_detail),
 			 "births and ends of packets are not all seen: %.24s: %.24s", gap->name,
 			 gap->detail);
+	else if (!p->packet_self_test)
+		snprintf(k->identity_detail, sizeof(k->identity_detail),
+			 "not shown by a self-test: streams.packet.self_test is off");
 	else
-		k->exact_identity = try_hooks(p, k->identity_detail, sizeof(k->identity_detail)) >=
-				    0;
+		r = self_test(p);
+	if (r < 0)
+		return iot_error_set(err, r, "cannot empty the maps after the self-test: %s",
+				     strerror(-r));
+	p->packet_skel->bss->packet_exact = k->exact_identity;
 	if (!k->exact_identity)
 		leave_births(p, "without all of these, ids are not exact");
-	if (!wanted)
-		return 0;
-	r = forget(p);
-	if (r < 0)
-		return iot_error_set(err, r, "cannot empty the maps after the try: %s",
-				     strerror(-r));
-	p->packet_skel->bss->packet_unseen_births = 0;
-	p->packet_skel->bss->packet_unseen_ends = 0;
-	p->packet_skel->bss->packet_exact = k->exact_identity;
 	return 0;
 }

@@ -39,7 +39,7 @@ struct probes_packet_kernel {
 	 * TCP id says so.
 	 */
 	bool exact_identity;
-	char identity_detail[96];   /* why not exact, or "" */
+	char identity_detail[120];  /* why not exact, or "" */
 	char functions_detail[240]; /* which functions are not observed although asked for, or "" */
 	bool has_reasons;	    /* kfree_skb carries a reason (5.17) */
 	struct probes_reason *reasons; /* ascending by value */
@@ -63,6 +63,7 @@ struct probes_packet_options {
 	bool gro;		 /* also napi_gro_{receive,frags} entry and exit */
 	bool qdisc;		 /* also qdisc enqueue and dequeue */
 	enum iot_packet_functions functions;
+	bool no_self_test; /* of identity, by traffic: then ids are not exact */
 	bool force_kprobe; /* tests: kprobes even where fentry works */
 };
 

@@ -288,7 +288,7 @@ static int usage(void)
 	fputs("usage: packet-smoke [--seconds N] [--fallback] [--ring-size BYTES] [--ring-cpus N] "
 	      "[--ledger N]\n"
 	      "                    [--identities N] [--sample N] [--filter EXPRESSION] [--rare N] "
-	      "[--gro] [--qdisc] [--functions] [--kprobe]\n"
+	      "[--gro] [--qdisc] [--functions] [--kprobe] [--no-self-test]\n"
 	      "                    [--flip-ms N] [--records] [--stall] [--run-stats] [--count] "
 	      "[--verbose] "
 	      "[-- COMMAND...]\n",
@@ -312,6 +312,7 @@ int main(int argc, char **argv)
 		QDISC,
 		FUNCTIONS,
 		KPROBE,
+		UNTRIED,
 		FLIP,
 		RECORDS,
 		STALL,
@@ -333,6 +334,7 @@ int main(int argc, char **argv)
 		{"qdisc", no_argument, NULL, QDISC},
 		{"functions", no_argument, NULL, FUNCTIONS},
 		{"kprobe", no_argument, NULL, KPROBE},
+		{"no-self-test", no_argument, NULL, UNTRIED},
 		{"flip-ms", required_argument, NULL, FLIP},
 		{"records", no_argument, NULL, RECORDS},
 		{"stall", no_argument, NULL, STALL},
@@ -400,6 +402,9 @@ int main(int argc, char **argv)
 		case KPROBE:
 			packet.functions = IOT_FUNCTIONS_KPROBE;
 			packet.force_kprobe = true;
+			break;
+		case UNTRIED:
+			packet.no_self_test = true;
 			break;
 		case FLIP:
 			flip_ms = n;

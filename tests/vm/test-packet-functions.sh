@@ -9,7 +9,7 @@
 #
 # timeout: 240
 # vm-kernels: 6.12
-# vm: --module veth --tool ip
+# vm: --module veth --tool ip --tool setpriv
 # vm: --built tests/tools/packet-smoke --built tests/tools/packet-workload
 
 . /tests/lib/guest-lib.sh
@@ -78,6 +78,16 @@ grep '^memory' $pk_dir/out | sed 's/^/# /'
 pk_label='fentry, TCP'
 pk_run --functions "$pk_tcp"
 pk_check_identity 20
+# With the rights of the service: the self-test makes itself a user namespace.
+pk_label='as the service'
+as_service() {
+	/usr/local/bin/setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all,+perfmon,+bpf \
+		--ambient-caps -all,+perfmon,+bpf --bounding-set -all,+perfmon,+bpf "$@"
+}
+as_service /usr/local/bin/packet-smoke --functions -- true >$pk_dir/out 2>$pk_dir/err
+assert_eq "$pk_label: it runs" 0 $?
+sed 's/^/# /' $pk_dir/err
+assert_eq "$pk_label: identity" "identity exact" "$(grep '^identity' $pk_dir/out)"
 pk_label=kprobe
 pk_run --kprobe
 pk_check_way kprobe
