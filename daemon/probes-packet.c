@@ -253,6 +253,7 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	p->idle_since = entry_idle_since;
 	p->active.sample = o->sample;
 	p->packet_self_test = !o->no_self_test;
+	p->packet_deaf = o->deaf;
 	packet_plan_make(btf, opts, o, &plan);
 	proto = probes_tracepoint_proto(btf, "kfree_skb");
 	k->has_reasons = proto && btf_vlen(proto) >= 4;

@@ -65,6 +65,7 @@ struct probes_packet_options {
 	enum iot_packet_functions functions;
 	bool no_self_test; /* of identity, by traffic: then ids are not exact */
 	bool force_kprobe; /* tests: kprobes even where fentry works */
+	uint16_t deaf; /* tests: a birth or end that is taken to be hooked and is not; 0 = none */
 };
 
 /* The mmap'ed ring of one CPU group. Positions are monotonic byte counts, as in the kernel ABI. */

@@ -288,7 +288,8 @@ static int usage(void)
 	fputs("usage: packet-smoke [--seconds N] [--fallback] [--ring-size BYTES] [--ring-cpus N] "
 	      "[--ledger N]\n"
 	      "                    [--identities N] [--sample N] [--filter EXPRESSION] [--rare N] "
-	      "[--gro] [--qdisc] [--functions] [--kprobe] [--no-self-test]\n"
+	      "[--gro] [--qdisc] [--functions] [--kprobe]\n"
+	      "                    [--no-self-test] [--deaf PROBE]\n"
 	      "                    [--flip-ms N] [--records] [--stall] [--run-stats] [--count] "
 	      "[--verbose] "
 	      "[-- COMMAND...]\n",
@@ -313,6 +314,7 @@ int main(int argc, char **argv)
 		FUNCTIONS,
 		KPROBE,
 		UNTRIED,
+		DEAF,
 		FLIP,
 		RECORDS,
 		STALL,
@@ -335,6 +337,7 @@ int main(int argc, char **argv)
 		{"functions", no_argument, NULL, FUNCTIONS},
 		{"kprobe", no_argument, NULL, KPROBE},
 		{"no-self-test", no_argument, NULL, UNTRIED},
+		{"deaf", required_argument, NULL, DEAF},
 		{"flip-ms", required_argument, NULL, FLIP},
 		{"records", no_argument, NULL, RECORDS},
 		{"stall", no_argument, NULL, STALL},
@@ -405,6 +408,9 @@ int main(int argc, char **argv)
 			break;
 		case UNTRIED:
 			packet.no_self_test = true;
+			break;
+		case DEAF:
+			packet.deaf = (uint16_t)n;
 			break;
 		case FLIP:
 			flip_ms = n;

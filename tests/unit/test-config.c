@@ -372,6 +372,8 @@ static void test_deep_nesting(void **state)
 	free(text);
 }
 
+#define N_FREED 100
+
 /* Every text that a key can have is freed again. */
 static void test_freed(void **state)
 {
@@ -380,9 +382,9 @@ static void test_freed(void **state)
 	size_t before = 0;
 
 	(void)state;
-	for (int i = 0; i < 20; i++) {
+	for (int i = 0; i < 2 * N_FREED; i++) {
 		/* What the first rounds keep is the parser's. */
-		if (i == 10)
+		if (i == N_FREED)
 			before = mallinfo2().uordblks;
 		assert_int_equal(parse("streams: {packet: {filter: udp port 53}}\nstate_dir: /a\n"
 				       "devices: {include: [sda]}\nsocket_group: g\n",
@@ -390,7 +392,8 @@ static void test_freed(void **state)
 				 0);
 		iot_config_free(c);
 	}
-	assert_int_equal(mallinfo2().uordblks, before);
+	/* Where a block comes to lie may change by a few bytes; the smallest one that is kept is 32 bytes a round. */
+	assert_in_range(mallinfo2().uordblks, 0, before + N_FREED * 24);
 }
 
 int main(void)
