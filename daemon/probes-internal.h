@@ -108,7 +108,7 @@ struct probes {
 	struct packet_bpf *packet_skel; /* packet */
 	struct probes_packet_kernel packet_kernel;
 	bool packet_self_test;
-	uint16_t packet_deaf; /* tests: see struct probes_packet_options */
+	uint16_t packet_deaf, packet_deaf_later; /* tests: see struct probes_packet_options */
 
 	size_t n_rows;
 	struct iot_probe table[PROBES_MAX_ROWS];

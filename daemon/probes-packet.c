@@ -254,6 +254,7 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	p->active.sample = o->sample;
 	p->packet_self_test = !o->no_self_test;
 	p->packet_deaf = o->deaf;
+	p->packet_deaf_later = o->deaf_later;
 	packet_plan_make(btf, opts, o, &plan);
 	proto = probes_tracepoint_proto(btf, "kfree_skb");
 	k->has_reasons = proto && btf_vlen(proto) >= 4;

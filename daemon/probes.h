@@ -65,7 +65,8 @@ struct probes_packet_options {
 	enum iot_packet_functions functions;
 	bool no_self_test; /* of identity, by traffic: then ids are not exact */
 	bool force_kprobe; /* tests: kprobes even where fentry works */
-	uint16_t deaf; /* tests: a birth or end that is taken to be hooked and is not; 0 = none */
+	/* Tests: a birth or end that is taken to be hooked and is not, at once or after the self-test; 0 = none. */
+	uint16_t deaf, deaf_later;
 };
 
 /* The mmap'ed ring of one CPU group. Positions are monotonic byte counts, as in the kernel ABI. */

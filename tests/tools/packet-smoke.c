@@ -289,7 +289,7 @@ static int usage(void)
 	      "[--ledger N]\n"
 	      "                    [--identities N] [--sample N] [--filter EXPRESSION] [--rare N] "
 	      "[--gro] [--qdisc] [--functions] [--kprobe]\n"
-	      "                    [--no-self-test] [--deaf PROBE]\n"
+	      "                    [--no-self-test] [--deaf PROBE] [--deaf-later PROBE]\n"
 	      "                    [--flip-ms N] [--records] [--stall] [--run-stats] [--count] "
 	      "[--verbose] "
 	      "[-- COMMAND...]\n",
@@ -315,6 +315,7 @@ int main(int argc, char **argv)
 		KPROBE,
 		UNTRIED,
 		DEAF,
+		DEAF_LATER,
 		FLIP,
 		RECORDS,
 		STALL,
@@ -338,6 +339,7 @@ int main(int argc, char **argv)
 		{"kprobe", no_argument, NULL, KPROBE},
 		{"no-self-test", no_argument, NULL, UNTRIED},
 		{"deaf", required_argument, NULL, DEAF},
+		{"deaf-later", required_argument, NULL, DEAF_LATER},
 		{"flip-ms", required_argument, NULL, FLIP},
 		{"records", no_argument, NULL, RECORDS},
 		{"stall", no_argument, NULL, STALL},
@@ -411,6 +413,9 @@ int main(int argc, char **argv)
 			break;
 		case DEAF:
 			packet.deaf = (uint16_t)n;
+			break;
+		case DEAF_LATER:
+			packet.deaf_later = (uint16_t)n;
 			break;
 		case FLIP:
 			flip_ms = n;
