@@ -1,33 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * packet-traffic.c - see packet-traffic.h. Below: the child's reports, its network by netlink, what it sends, and
- * the parent's side.
+ * packet-traffic.c - see packet-traffic.h. Below: what the child sends, its reports, and the parent's side.
  *
  * A socket belongs to the namespace that its maker was in, so one process that changes namespaces is both
  * ends of everything, and each step ends when what it has sent has come.
  */
 #include "daemon/packet-traffic.h"
 
+#include "daemon/packet-network.h"
+
 #include <arpa/inet.h>
-#include <fcntl.h>
-#include <linux/ethtool.h>
-#include <linux/if_link.h>
-#include <linux/if_packet.h>
-#include <linux/rtnetlink.h>
 #include <linux/sockios.h>
-#include <linux/veth.h>
 #include <net/ethernet.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
+#include <netinet/tcp.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 
 /* An emulated machine takes a second or two for all of it. */
 #define LIMIT_S 20
@@ -42,6 +36,8 @@
 #define N_PINGS 4U
 #define N_ROUNDS 16U
 #define N_FRAGMENTED 4U
+#define N_MERGED 8U
+#define MERGED_BYTES 1000U
 #define DATAGRAM_BYTES 200U
 #define FRAGMENTED_BYTES 8000U
 #define BULK_BYTES (256U << 10)
@@ -69,200 +65,6 @@ struct child {
 	struct report report;
 };
 
-static int enter(const struct child *c, unsigned int which)
-{
-	return setns(c->ns[which], CLONE_NEWNET) < 0 ? -errno : 0;
-}
-
-static int namespace_here(int *ret_fd, uint32_t *ret_inode)
-{
-	struct stat st;
-	int fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0) {
-		close(fd);
-		return -errno;
-	}
-	*ret_fd = fd;
-	*ret_inode = (uint32_t)st.st_ino;
-	return 0;
-}
-
-static int make_namespaces(struct child *c)
-{
-	int r;
-
-	c->step = "network namespaces";
-	/* Without a user namespace only where those are not to be had: all rights are inside, then. */
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0 && unshare(CLONE_NEWNET) < 0)
-		return -errno;
-	r = namespace_here(&c->ns[0], &c->report.netns[0]);
-	if (r < 0)
-		return r;
-	if (unshare(CLONE_NEWNET) < 0)
-		return -errno;
-	return namespace_here(&c->ns[1], &c->report.netns[1]);
-}
-
-/* ---- its network ------------------------------------------------------------------------------- */
-
-struct request {
-	struct nlmsghdr hdr;
-	uint8_t body[256];
-};
-
-static void *put(struct request *q, const void *data, size_t len)
-{
-	void *at = (uint8_t *)q + NLMSG_ALIGN(q->hdr.nlmsg_len);
-
-	memcpy(at, data, len);
-	q->hdr.nlmsg_len = NLMSG_ALIGN(q->hdr.nlmsg_len) + (uint32_t)len;
-	return at;
-}
-
-static struct rtattr *put_attr(struct request *q, unsigned short type, const void *data, size_t len)
-{
-	const struct rtattr head = {.rta_type = type, .rta_len = (unsigned short)RTA_LENGTH(len)};
-	struct rtattr *attr = put(q, &head, sizeof(head));
-
-	if (len)
-		put(q, data, len);
-	return attr;
-}
-
-static void end_nest(const struct request *q, struct rtattr *attr)
-{
-	attr->rta_len = (unsigned short)((const uint8_t *)q + q->hdr.nlmsg_len - (uint8_t *)attr);
-}
-
-static void request_init(struct request *q, uint16_t type, uint16_t flags)
-{
-	memset(q, 0, sizeof(*q));
-	q->hdr.nlmsg_len = NLMSG_HDRLEN;
-	q->hdr.nlmsg_type = type;
-	q->hdr.nlmsg_flags = (uint16_t)(NLM_F_REQUEST | NLM_F_ACK | flags);
-}
-
-/* Sent in the namespace we are in; its answer. */
-static int ask(const struct request *q)
-{
-	struct {
-		struct nlmsghdr hdr;
-		struct nlmsgerr err;
-		uint8_t more[512];
-	} answer;
-	_cleanup_close_ int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	if (send(fd, q, q->hdr.nlmsg_len, 0) < 0)
-		return -errno;
-	n = recv(fd, &answer, sizeof(answer), 0);
-	if (n < 0)
-		return -errno;
-	if ((size_t)n < NLMSG_LENGTH(sizeof(answer.err)) || answer.hdr.nlmsg_type != NLMSG_ERROR)
-		return -EPROTO;
-	return answer.err.error;
-}
-
-static int set_up(const char *name)
-{
-	const struct ifinfomsg link = {
-		.ifi_index = (int)if_nametoindex(name), .ifi_flags = IFF_UP, .ifi_change = IFF_UP};
-	struct request q;
-
-	request_init(&q, RTM_NEWLINK, 0);
-	put(&q, &link, sizeof(link));
-	return ask(&q);
-}
-
-static int set_address(const char *name, uint32_t address)
-{
-	const struct ifaddrmsg a = {
-		.ifa_family = AF_INET, .ifa_prefixlen = 24, .ifa_index = if_nametoindex(name)};
-	uint32_t wire = htonl(address);
-	struct request q;
-
-	request_init(&q, RTM_NEWADDR, NLM_F_CREATE | NLM_F_EXCL);
-	put(&q, &a, sizeof(a));
-	put_attr(&q, IFA_LOCAL, &wire, sizeof(wire));
-	put_attr(&q, IFA_ADDRESS, &wire, sizeof(wire));
-	return ask(&q);
-}
-
-static int make_pair(const struct child *c)
-{
-	static const struct ifinfomsg link;
-	struct rtattr *info, *data, *peer;
-	struct request q;
-
-	request_init(&q, RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
-	put(&q, &link, sizeof(link));
-	put_attr(&q, IFLA_IFNAME, "near", sizeof("near"));
-	info = put_attr(&q, IFLA_LINKINFO, NULL, 0);
-	put_attr(&q, IFLA_INFO_KIND, "veth", strlen("veth"));
-	data = put_attr(&q, IFLA_INFO_DATA, NULL, 0);
-	peer = put_attr(&q, VETH_INFO_PEER, NULL, 0);
-	put(&q, &link, sizeof(link));
-	put_attr(&q, IFLA_IFNAME, "far", sizeof("far"));
-	put_attr(&q, IFLA_NET_NS_FD, &c->ns[1], sizeof(c->ns[1]));
-	end_nest(&q, peer);
-	end_nest(&q, data);
-	end_nest(&q, info);
-	return ask(&q);
-}
-
-/* Without large segments there is something for receive offload to merge. Kernels that have neither do without. */
-static void set_offload(const char *name, bool sends)
-{
-	_cleanup_close_ int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	static const uint32_t off[] = {ETHTOOL_STSO, ETHTOOL_SGSO};
-	struct ethtool_value value;
-	struct ifreq ifr = {.ifr_data = (char *)&value};
-
-	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
-	for (size_t i = 0; fd >= 0 && sends && i < IOT_ARRAY_SIZE(off); i++) {
-		value = (struct ethtool_value){.cmd = off[i]};
-		(void)ioctl(fd, SIOCETHTOOL, &ifr);
-	}
-	value = (struct ethtool_value){.cmd = ETHTOOL_SGRO, .data = 1};
-	if (fd >= 0)
-		(void)ioctl(fd, SIOCETHTOOL, &ifr);
-}
-
-static int make_end(const struct child *c, unsigned int which, const char *name, uint32_t address)
-{
-	int r = enter(c, which);
-
-	if (r >= 0)
-		r = set_up("lo");
-	if (r >= 0)
-		r = set_address(name, address);
-	if (r < 0)
-		return r;
-	set_offload(name, which == 0);
-	return set_up(name);
-}
-
-static int make_network(struct child *c)
-{
-	int r;
-
-	c->step = "a veth pair";
-	r = enter(c, 0);
-	if (r >= 0)
-		r = make_pair(c);
-	c->step = "its addresses";
-	if (r >= 0)
-		r = make_end(c, 0, "near", NEAR_ADDRESS);
-	if (r >= 0)
-		r = make_end(c, 1, "far", FAR_ADDRESS);
-	return r;
-}
-
 /* ---- what it sends ------------------------------------------------------------------------------ */
 
 static struct sockaddr_in at(uint32_t address)
@@ -273,7 +75,7 @@ static struct sockaddr_in at(uint32_t address)
 
 static int open_socket(const struct child *c, unsigned int which, int type, int protocol)
 {
-	int r = enter(c, which), fd;
+	int r = packet_network_enter(c->ns[which]), fd;
 
 	if (r < 0)
 		return r;
@@ -402,7 +204,47 @@ static int pass(int from, int to, size_t bytes)
 	return 0;
 }
 
-static int send_stream(struct child *c, unsigned int to, uint32_t address)
+/* Until the other end has acknowledged everything. */
+static int wait_acknowledged(int fd)
+{
+	const struct timespec tick = {.tv_nsec = 1000000};
+
+	for (int ms = 0; ms < STEP_MS; ms++) {
+		int unsent;
+
+		if (ioctl(fd, SIOCOUTQ, &unsent) < 0)
+			return -errno;
+		if (!unsent)
+			return 0;
+		nanosleep(&tick, NULL);
+	}
+	return -ETIMEDOUT;
+}
+
+/*
+ * Nobody reads between them, so that each segment but the first is merged into the one before
+ * (tcp_try_coalesce): that one must not be the sender's any more, who keeps what is not acknowledged.
+ */
+static int send_merged(struct child *c, int from, int to)
+{
+	char data[N_MERGED * MERGED_BYTES];
+	int one = 1, r;
+
+	if (setsockopt(from, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)) < 0)
+		return -errno;
+	memset(data, 0, sizeof(data));
+	for (unsigned int i = 0; i < N_MERGED; i++) {
+		if (send(from, data, MERGED_BYTES, MSG_NOSIGNAL) != (ssize_t)MERGED_BYTES)
+			return -EPROTO;
+		r = wait_acknowledged(from);
+		if (r < 0)
+			return r;
+		c->report.n_sent++;
+	}
+	return recv(to, data, sizeof(data), 0) == (ssize_t)sizeof(data) ? 0 : -EPROTO;
+}
+
+static int send_stream(struct child *c, unsigned int to, uint32_t address, bool merged)
 {
 	_cleanup_close_ int in = -EBADF, out = -EBADF;
 	char byte;
@@ -417,6 +259,8 @@ static int send_stream(struct child *c, unsigned int to, uint32_t address)
 			r = pass(in, out, 1);
 		c->report.n_sent++;
 	}
+	if (r >= 0 && merged)
+		r = send_merged(c, out, in);
 	/* Both ends have closed before anything is counted. */
 	if (r >= 0 && shutdown(out, SHUT_WR) < 0)
 		r = -errno;
@@ -440,7 +284,7 @@ static int send_all(struct child *c, unsigned int to, uint32_t address)
 	if (r >= 0)
 		r = send_pings(c, address);
 	c->step = r < 0 ? c->step : "TCP";
-	return r < 0 ? r : send_stream(c, to, address);
+	return r < 0 ? r : send_stream(c, to, address, false);
 }
 
 static int send_everything(struct child *c)
@@ -450,14 +294,21 @@ static int send_everything(struct child *c)
 
 	/* It sees everything, and what it has not read when it is closed is freed there. */
 	c->step = "a packet socket";
-	r = enter(c, 0);
+	r = packet_network_enter(c->ns[0]);
 	if (r < 0)
 		return r;
 	spy = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, htons(ETH_P_ALL));
 	if (spy < 0)
 		return -errno;
 	r = send_all(c, 0, LOOPBACK_ADDRESS);
-	return r < 0 ? r : send_all(c, 1, FAR_ADDRESS);
+	if (r >= 0)
+		r = send_all(c, 1, FAR_ADDRESS);
+	if (r < 0)
+		return r;
+	/* What the spy has a copy of is not merged with anything. */
+	close(IOT_TAKE_FD(spy));
+	c->step = "TCP, merged";
+	return send_stream(c, 1, FAR_ADDRESS, true);
 }
 
 static int tell(struct child *c, enum report_kind kind)
@@ -478,14 +329,17 @@ static _Noreturn void live(int fd, pid_t parent)
 	(void)signal(SIGALRM, SIG_DFL);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)alarm(LIMIT_S);
-	r = make_namespaces(&c);
+	c.step = "network namespaces";
+	r = packet_network_namespaces(c.ns, c.report.netns);
 	/* A user namespace of one's own clears it, so not earlier. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
 		_exit(1);
 	if (r >= 0)
 		r = tell(&c, REPORT_NAMESPACES);
-	if (r >= 0)
-		r = make_network(&c);
+	if (r >= 0) {
+		c.step = "a veth pair";
+		r = packet_network_make(c.ns, NEAR_ADDRESS, FAR_ADDRESS);
+	}
 	if (r >= 0)
 		r = send_everything(&c);
 	c.report.error = r;

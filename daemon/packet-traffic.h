@@ -3,7 +3,7 @@
  * packet-traffic.h - a little network of our own, for as long as it takes to send a few hundred packets.
  *
  * A child process has two network namespaces, between them a veth pair (with receive offload, where the kernel has
- * that), and is both ends of: UDP, fragmented UDP, TCP in bulk and by request and response, ICMP, over that pair
+ * that), and is both ends of: UDP, fragmented UDP, TCP (in bulk, request and response, merged on receipt), ICMP, over that pair
  * and over a loopback, beside a packet socket. No packet of it leaves the child's namespaces, which go
  * with the child; whatever happens, that is soon: it is killed with its parent and by an alarm.
  *

@@ -61,8 +61,8 @@ static void test_all_of_it_arrives(void **state)
 	if (r < 0)
 		print_error("%s: %s\n", what, strerror(-r));
 	assert_int_equal(r, 0);
-	/* Twice datagrams, pings and rounds, and once what is too large for a frame. */
-	assert_int_equal(t.n_sent, 2 * (48 + 4 + 16) + 4);
+	/* Twice datagrams and pings, thrice rounds, and once what is too large for a frame or merged. */
+	assert_int_equal(t.n_sent, 2 * (48 + 4) + 3 * 16 + 4 + 8);
 	second = t.netns[1];
 	assert_int_equal(count_inhabitants(t.netns[0]) + count_inhabitants(second), 1);
 	packet_traffic_stop(&t);
