@@ -10,7 +10,7 @@
 # all traffic, and one of the raw_tp programs over a packet or two; with LONG=1 behind a filter expression, whose
 # room the verifier walks through for another 30 s.
 #
-# Not yet seen to pass on 6.12 and 7.x, so make check has it on the other two.
+# make check has it on the two oldest; ALL_KERNELS=1 on 6.12 and 7.x as well, where it passes, too.
 #
 # timeout: 240
 # vm-kernels: 5.10 6.1
@@ -138,7 +138,8 @@ pk_settle || bail packet "the counters never rest"
 pk_snapshot >$pk_dir/after
 grep '^record' $pk_dir/all >$pk_dir/records
 grep -v '^record' $pk_dir/all >$pk_dir/out
-# A line a packet: the flow by its first record, the flow by its last, the probes in the order of their hops.
+# A line a packet: the flow by its first record, the flow by its last, the probes in the order of their hops. By tracepoints
+# the end of a datagram may pass unobserved (7.x), and the next one go on under its id: it begins where it is queued first.
 awk -v a="$pk_inode_a" -v r="$pk_inode_r" -v b="$pk_inode_b" '
 	{
 		for (i = 2; i <= NF; i++) {
@@ -149,14 +150,21 @@ awk -v a="$pk_inode_a" -v r="$pk_inode_r" -v b="$pk_inode_b" '
 		ns = f["netns"] == a ? "a" : f["netns"] == r ? "r" : f["netns"] == b ? "b" : f["netns"]
 		id = f["id"]; h = f["hop"]
 		at[id, h] = f["probe"] "." ns
-		if (h == 1) { first[id] = "ip=" f["ip"] " l4=" f["l4"] " " flow; order[++n] = id }
-		if (h + 0 > last[id] + 0) { last[id] = h + 0; to[id] = flow; code[id] = f["code"] }
+		what[id, h] = "ip=" f["ip"] " l4=" f["l4"] " " flow
+		to[id, h] = flow
+		code[id, h] = f["code"]
+		if (h == 1) order[++n] = id
+		if (h + 0 > last[id] + 0) last[id] = h + 0
 	}
 	END {
 		for (k = 1; k <= n; k++) {
-			id = order[k]; s = ""
-			for (h = 1; h <= last[id]; h++) s = s " " at[id, h]
-			print first[id], to[id], "code=" code[id], "way" s
+			id = order[k]; s = ""; begin = 1
+			for (h = 1; h <= last[id]; h++) {
+				s = s " " at[id, h]
+				if (h < last[id] && !(at[id, h + 1] == "66.a" && what[id, h + 1] ~ /^ip=17 /)) continue
+				print what[id, begin], to[id, h], "code=" code[id, h], "way" s
+				s = ""; begin = h + 1
+			}
 		}
 	}' $pk_dir/records >$pk_dir/ways
 # way PATTERN [N] [LENGTH]	the way of the Nth packet (3rd) whose line matches
