@@ -133,6 +133,12 @@ static void log_transitions(struct manager_stream *s, const struct worker_status
 		log_error("%s: the books of %llu epochs do not balance: records of this capture "
 			  "cannot be proved complete; please report this",
 			  stream, (unsigned long long)w->books_unbalanced);
+	if (w->sync_errors > s->last.sync_errors)
+		log_error("%s: the disk failed to take segment %llu: %s; it was written anew, %llu "
+			  "of its "
+			  "records could not be read back",
+			  stream, (unsigned long long)w->sync_error_seq, strerror(-w->sync_error),
+			  (unsigned long long)w->sync_error_lost);
 	if (w->output_failed > s->last.output_failed)
 		log_error("%s: %llu records could not be written", stream,
 			  (unsigned long long)w->output_failed);

@@ -7,6 +7,8 @@
 #include "daemon/rotation.h"
 
 #define FLIP_TRIES 10
+#define REWRITES 40U /* some minutes; after that the file stays as it is */
+#define REWRITE_PAUSE_NS 5000000000ULL
 
 static void pause_ns(uint64_t ns)
 {
@@ -327,6 +329,60 @@ static bool try_again(struct rotation_context *ctx, int error)
 	return true;
 }
 
+/* A successor's footer names this one's hash, and what was lost belongs to the totals. */
+static void note_rewritten(struct rotation *r)
+{
+	struct adopt_state *s;
+
+	r->ctx->prev_footer_hash = r->rewritten.footer_hash;
+	if (!r->ctx->adopt)
+		return;
+	s = adopt_edit(r->ctx->adopt);
+	s->prev_footer_hash = r->ctx->prev_footer_hash;
+	s->totals.output_failed = r->totals.output_failed + r->rewritten.lost_records;
+	s->totals.records = r->totals.records - r->rewritten.lost_records;
+	adopt_commit(r->ctx->adopt);
+}
+
+/*
+ * A file whose sync failed is never synced again, since that would succeed without the bytes being on
+ * the disk: it is written anew, each time to another file, until one of them is on the disk.
+ */
+static int publish(struct rotation *r, const struct iot_footer *f)
+{
+	struct rotation_context *ctx = r->ctx;
+	bool sync = __atomic_load_n(&ctx->sync, __ATOMIC_RELAXED);
+	_cleanup_close_ int copy = -EBADF;
+	bool unsynced = r->unsynced;
+	unsigned int n = 0;
+	int q = 0;
+
+	do {
+		if (unsynced) {
+			int fd = copy >= 0 ? copy : iot_writer_fd(r->writer), next = -EBADF;
+
+			if (n > 0)
+				pause_ns(IOT_MIN(ROTATION_SEAL_PAUSE_NS << IOT_MIN(n, 8U),
+						 REWRITE_PAUSE_NS));
+			n++;
+			q = store_rewrite(ctx->store, ctx->stream, r->seq, fd, f, &next,
+					  &r->rewritten);
+			if (q < 0)
+				continue;
+			if (copy >= 0)
+				close(copy);
+			copy = next;
+			unsynced = false;
+			note_rewritten(r);
+		}
+		q = store_publish(ctx->store, ctx->stream, r->seq,
+				  copy >= 0 ? copy : iot_writer_fd(r->writer), sync, &unsynced);
+		if (unsynced && !r->sync_error)
+			r->sync_error = q;
+	} while ((unsynced && n == 0) || (try_again(ctx, q) && n < REWRITES));
+	return q;
+}
+
 static int seal(struct rotation *r, const struct iot_footer *f)
 {
 	struct rotation_context *ctx = r->ctx;
@@ -340,11 +396,7 @@ static int seal(struct rotation *r, const struct iot_footer *f)
 	ctx->prev_footer_hash = iot_writer_footer_hash(r->writer);
 	crash_point("footer");
 	note_sealed(r, true);
-	do {
-		q = store_publish(ctx->store, ctx->stream, r->seq, iot_writer_fd(r->writer),
-				  __atomic_load_n(&ctx->sync, __ATOMIC_RELAXED));
-	} while (try_again(ctx, q));
-	return q;
+	return publish(r, f);
 }
 
 int rotation_end(void *arg)

@@ -69,7 +69,10 @@ struct rotation {
 	struct iot_writer *writer;
 	uint64_t seq;
 	struct adopt_totals totals; /* after E, but for what only sealing tells */
+	bool unsynced;		    /* a sync of E's file has failed: none may be tried any more */
 	/* end, out */
+	int sync_error; /* of a sync: E's file was written anew, as told by: */
+	struct iot_rewritten rewritten;
 	uint64_t unbalanced;
 	uint64_t swap_out_lost_bytes, swap_in_lost_bytes; /* in the ledger */
 	int seal_error; /* the file stays .open and is recovered at the next start */

@@ -42,6 +42,8 @@ void segment_out_begin(struct segment_out *o, struct epoch *books, struct iot_wr
 	o->seq = seq;
 	o->opened_ns = now_ns;
 	o->begin_ns = 0;
+	o->sync_error = 0;
+	o->doubtful = false;
 	memcpy(o->p0, p0, o->n_rings * sizeof(*p0));
 	forget_first(o);
 }
@@ -76,11 +78,13 @@ int segment_out_flush(struct segment_out *o, const uint64_t *pos)
 	return 0;
 }
 
-int segment_out_sync(const struct segment_out *o)
+void segment_out_sync(struct segment_out *o)
 {
-	if (!o->writer)
-		return 0;
-	return fdatasync(iot_writer_fd(o->writer)) < 0 ? -errno : 0;
+	if (!o->writer || o->sync_error)
+		return;
+	/* Interrupted is not failed; the next block's sync takes this one along. EINVAL: there is no sync here. */
+	if (fdatasync(iot_writer_fd(o->writer)) < 0 && errno != EINTR && errno != EINVAL)
+		o->sync_error = -errno;
 }
 
 /* What the record in row i would be as a loss; *ret_cpu: whose books it is in. */

@@ -33,6 +33,8 @@ struct segment_out {
 	uint32_t n_rings;
 	uint64_t p0[IOT_MAX_RINGS];
 	uint64_t first[IOT_MAX_RINGS];
+	int sync_error; /* of the file: it is not synced any more, and sealed by being written anew */
+	bool doubtful; /* whether one failed is not known: it is sealed in the same way */
 };
 
 int segment_out_init(struct segment_out *o, enum iot_stream stream, uint32_t block_records,
@@ -82,8 +84,8 @@ static inline IOT_MUST_CHECK int segment_out_add_packet(struct segment_out *o,
  * called again. With nothing in the batch there is nothing to write.
  */
 int segment_out_flush(struct segment_out *o, const uint64_t *pos) IOT_MUST_CHECK;
-/* fdatasync of what was written (sync policy `block`). */
-int segment_out_sync(const struct segment_out *o) IOT_MUST_CHECK;
+/* fdatasync of what was written (sync policy `block`). An error is remembered: there is no second try. */
+void segment_out_sync(struct segment_out *o);
 
 /*
  * Gives up on the batch: every record of it becomes output_failed, filed by owner. For the end of

@@ -18,6 +18,8 @@
 #include "daemon/store-internal.h"
 #include "format/verify.h"
 
+#define COPY_BYTES (1U << 20)
+
 struct outcome {
 	uint64_t kept_records;
 	uint64_t lost_bytes;
@@ -211,14 +213,60 @@ static int rebuild(struct store *s, struct iot_segment *seg, const char *name, c
 	return store_sync_dir(s);
 }
 
+/* Read and write, not copy_file_range(2): that may share with the copy what is not on the disk. */
+static int copy_bytes(int from, int to)
+{
+	_cleanup_free_ uint8_t *buf = malloc(COPY_BYTES);
+	ssize_t n;
+	int r;
+
+	if (!buf)
+		return -ENOMEM;
+	while ((n = read(from, buf, COPY_BYTES)) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		r = n < 0 ? -errno : iot_write_all(to, buf, (size_t)n);
+		if (r < 0)
+			return r;
+	}
+	return fdatasync(to) < 0 ? -errno : 0;
+}
+
+/*
+ * A whole file of a daemon that died before it gave it its name. It may have died because the disk failed
+ * to take it; the kernel tells that once, and a sync of ours would succeed whatever is on the disk. So it gets
+ * its name as a copy, and only where there is no room for one as it is: readers see by its checksums.
+ */
 static int rename_sealed(struct store *s, const char *name, const char *base, const char *final,
 			 bool displace, struct outcome *ret)
 {
 	_cleanup_close_ int fd = openat(s->dirfd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	_cleanup_close_ int copy = -EBADF;
+	char tmp[160];
+	int r;
 
-	if (fd < 0 || fdatasync(fd) < 0)
+	if (fd < 0)
 		return -errno;
-	return take_name(s, name, base, final, displace, ret);
+	snprintf(tmp, sizeof(tmp), "%s%s", base, STORE_SUFFIX_RECOVERING);
+	(void)unlinkat(s->dirfd, tmp, 0);
+	copy = openat(s->dirfd, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0640);
+	r = copy < 0 ? -errno : copy_bytes(fd, copy);
+	if (r < 0) {
+		(void)unlinkat(s->dirfd, tmp, 0);
+		if (r != -ENOSPC && r != -EDQUOT)
+			return r;
+		if (fdatasync(fd) < 0)
+			return -errno;
+		return take_name(s, name, base, final, displace, ret);
+	}
+	crash_point("recovered");
+	r = take_name(s, tmp, base, final, displace, ret);
+	if (r < 0)
+		return r;
+	crash_point("recovered-renamed");
+	if (unlinkat(s->dirfd, name, 0) < 0)
+		return -errno;
+	return store_sync_dir(s);
 }
 
 /* Positive 1: nothing can be recovered from this file. */

@@ -342,7 +342,44 @@ static bool is_name_of(const struct store *s, const char *name, int fd)
 	       a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd, bool sync)
+int store_rewrite(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
+		  const struct iot_footer *f, int *ret_fd, struct iot_rewritten *ret)
+{
+	_cleanup_(iot_segment_closep) struct iot_segment *seg = NULL;
+	_cleanup_close_ int copy = -EBADF;
+	char name[128], tmp[160];
+	int r;
+
+	store_name(s, stream, seq, false, name, sizeof(name));
+	snprintf(tmp, sizeof(tmp), "%.*s%s", (int)(strlen(name) - strlen(STORE_SUFFIX_OPEN)), name,
+		 STORE_SUFFIX_RECOVERING);
+	if (!is_name_of(s, name, fd))
+		return -ENOENT;
+	r = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	if (r < 0)
+		return -errno;
+	r = iot_segment_open_fd(r, name, &seg, NULL);
+	if (r < 0)
+		return r;
+	r = iot_rewrite(seg, f, s->dirfd, tmp, ret);
+	if (r < 0)
+		return r;
+	crash_point("rewritten");
+	copy = openat(s->dirfd, tmp, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	/* In one step: whoever is killed here leaves the one or the other under this name. */
+	if (copy < 0 || renameat(s->dirfd, tmp, s->dirfd, name) < 0) {
+		r = -errno;
+		(void)unlinkat(s->dirfd, tmp, 0);
+		return r;
+	}
+	crash_point("rewritten-renamed");
+	*ret_fd = copy;
+	copy = -EBADF;
+	return 0;
+}
+
+int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd, bool sync,
+		  bool *ret_unsynced)
 {
 	char from[128], to[128];
 	int r;
@@ -350,8 +387,12 @@ int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
 	store_name(s, stream, seq, false, from, sizeof(from));
 	store_name(s, stream, seq, true, to, sizeof(to));
 	crash_point("sealed");
-	if (sync && fdatasync(fd) < 0)
-		return -errno;
+	if (sync && fdatasync(fd) < 0) {
+		r = -errno;
+		/* Interrupted is not failed: the kernel has not told of anything yet. */
+		*ret_unsynced = r != -EINTR;
+		return r;
+	}
 	crash_point("synced");
 	r = store_rename(s, from, to);
 	if (r == -EEXIST && is_stale_copy(s, to, from)) {

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "config/config.h"
-#include "format/record.h"
+#include "format/verify.h"
 
 struct store;
 
@@ -31,9 +31,19 @@ void store_name(const struct store *s, enum iot_stream stream, uint64_t seq, boo
 		size_t size);
 
 /* Makes a whole (sealed, still .open) file durable and gives it its final name. May wait. -EEXIST: the
- * final name is taken; only a copy recovered from the unfinished file gives way (becomes .bad). */
-int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
-		  bool sync) IOT_MUST_CHECK;
+ * final name is taken; only a copy recovered from the unfinished file gives way (becomes .bad).
+ * *ret_unsynced, with an error: the disk failed to take the bytes. Another sync of fd would succeed
+ * without their being on the disk, so it must not be tried: store_rewrite(). */
+int store_publish(struct store *s, enum iot_stream stream, uint64_t seq, int fd, bool sync,
+		  bool *ret_unsynced) IOT_MUST_CHECK;
+/*
+ * Puts a synced copy of a sealed .open file, of which fd is open, in its place; *ret_fd, to be published and
+ * closed by the caller. f: its footer if it is at hand, else NULL; see iot_rewrite(). On error the file is as
+ * it was, and the call may be repeated: each makes a new copy.
+ */
+int store_rewrite(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
+		  const struct iot_footer *f, int *ret_fd,
+		  struct iot_rewritten *ret) IOT_MUST_CHECK;
 
 /* Recovers every torn .open file of earlier captures into a sealed one. ret_n = files recovered.
  * A file that cannot be recovered is renamed to .bad, never deleted. Of two files for one name the

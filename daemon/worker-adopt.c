@@ -159,10 +159,41 @@ static int take_block(void *arg, const struct iot_block_info *info, const struct
 	return 0;
 }
 
+/* What the copy of a sealed file lacks, or its predecessor's rewriting was killed before it noted. */
+static void take_rewritten(struct worker *w, const struct iot_rewritten *done)
+{
+	struct adopt_state *s;
+
+	if (done->footer_hash == w->ctx.prev_footer_hash)
+		return;
+	w->ctx.prev_footer_hash = done->footer_hash;
+	w->drain.output_failed += done->lost_records;
+	w->sealed_records -= IOT_MIN(w->sealed_records, done->lost_records);
+	s = adopt_edit(w->ctx.adopt);
+	s->prev_footer_hash = done->footer_hash;
+	s->totals.output_failed = w->drain.output_failed;
+	s->totals.records = w->sealed_records;
+	adopt_commit(w->ctx.adopt);
+}
+
+/*
+ * The predecessor may have been killed after the kernel had told it that a sync failed, and that is told
+ * once: a sync of ours would succeed whatever is on the disk. So the file is written anew; where that fails
+ * (no room), it is given its name as it is, and what readers find in it is proved by its checksums.
+ */
 static int publish(struct worker *w, const char *name, uint64_t seq, struct iot_error *err)
 {
 	_cleanup_close_ int fd = openat(store_dirfd(w->store), name, O_RDONLY | O_CLOEXEC);
-	int r = fd < 0 ? -errno : store_publish(w->store, w->stream, seq, fd, w->ctx.sync);
+	_cleanup_close_ int copy = -EBADF;
+	struct iot_rewritten done;
+	bool unsynced;
+	int r;
+
+	if (fd < 0)
+		return iot_error_set(err, -errno, "%s: %s", name, strerror(errno));
+	if (w->ctx.sync && store_rewrite(w->store, w->stream, seq, fd, NULL, &copy, &done) >= 0)
+		take_rewritten(w, &done);
+	r = store_publish(w->store, w->stream, seq, copy >= 0 ? copy : fd, w->ctx.sync, &unsynced);
 
 	/* A name that is taken is somebody's copy: the file stays as it is, whole. */
 	return r < 0 && r != -EEXIST ? iot_error_set(err, r, "%s: %s", name, strerror(-r)) : 0;
@@ -198,6 +229,8 @@ static int take_segment(struct worker *w, const struct adopt_slot *slot, uint64_
 					      : r;
 	}
 	out->writer = writer;
+	/* What its syncs returned died with it (see publish()). With this policy they happen at any time. */
+	out->doubtful = w->now.sync == IOT_SYNC_BLOCK;
 	memcpy(out->p0, scan.p0, w->drain.n_rings * sizeof(out->p0[0]));
 	return 0;
 }

@@ -79,6 +79,10 @@ struct worker {
 	uint64_t sealed_records;
 	uint64_t swap_out_lost_bytes; /* in the ledgers of closed epochs */
 	uint64_t swap_in_lost_bytes;
+	uint64_t sync_errors; /* segments that the disk failed to take; of the last one: */
+	uint64_t sync_error_seq;
+	uint64_t sync_error_lost;
+	int sync_error;
 	uint64_t progress;
 	int last_error;
 	char last_name[128]; /* of the segment sealed last */

@@ -30,10 +30,8 @@ static int flush_one(struct worker *w, struct segment_out *o, const uint64_t *po
 
 	if (r < 0 || n == 0 || w->now.sync != IOT_SYNC_BLOCK)
 		return r;
-	/* The block is whole in the file whatever the disk says: an error is reported, not repeated. */
-	r = segment_out_sync(o);
-	if (r < 0)
-		w->last_error = r;
+	/* The block is whole in the file whatever the disk says: an error ends the segment (due()). */
+	segment_out_sync(o);
 	return 0;
 }
 

@@ -37,6 +37,9 @@ static enum iot_seal_reason due(struct worker *w, uint64_t now_ns)
 
 	if (iot_writer_bytes(o->writer) >= w->now.segment_size_bytes)
 		return IOT_SEAL_SIZE;
+	/* Nothing more is to depend on a file that the disk failed to take. */
+	if (o->sync_error)
+		return IOT_SEAL_REQUEST;
 	if (w->now.segment_age_ns && now_ns - o->opened_ns >= w->now.segment_age_ns)
 		return IOT_SEAL_TIME;
 	if (now_ns - o->opened_ns >= LEDGER_PAUSE_NS &&
@@ -160,6 +163,8 @@ static int hand_over(struct worker *w, uint64_t now_ns)
 	w->sealed_records += iot_writer_records(old->writer);
 	w->sealed_bytes += iot_writer_bytes(old->writer);
 	worker_note_totals(w, &t->totals);
+	t->sync_error = old->sync_error;
+	t->unsynced = old->sync_error < 0 || old->doubtful;
 	segment_out_end(old, &t->books, &t->writer);
 	rotor_submit(&w->rotor, rotation_end, t);
 	w->rotor_busy = true;
@@ -181,6 +186,14 @@ static void sealed(struct worker *w)
 	w->swap_in_lost_bytes += t->swap_in_lost_bytes;
 	if (t->unbalanced)
 		w->unbalanced++;
+	if (t->sync_error || t->rewritten.lost_records) {
+		w->sync_errors++;
+		w->sync_error = t->sync_error;
+		w->sync_error_seq = t->seq;
+		w->sync_error_lost = t->rewritten.lost_records;
+		w->drain.output_failed += t->rewritten.lost_records;
+		w->sealed_records -= t->rewritten.lost_records;
+	}
 	/* -EEXIST is about the file that has the final name already. */
 	store_name(w->store, w->stream, t->seq, t->seal_error >= 0 || t->seal_error == -EEXIST,
 		   w->last_name, sizeof(w->last_name));

@@ -151,6 +151,10 @@ void worker_status_update(struct worker *w)
 		.last_record_ns = w->drain.last_record_ns,
 		.last_error = w->last_error,
 		.begin_error = w->begin_error,
+		.sync_errors = w->sync_errors,
+		.sync_error = w->sync_error,
+		.sync_error_seq = w->sync_error_seq,
+		.sync_error_lost = w->sync_error_lost,
 	};
 	if (s.last_error == 0)
 		s.last_error = __atomic_load_n(&w->ctx.error, __ATOMIC_RELAXED);

@@ -56,8 +56,13 @@ struct worker_status {
 	uint64_t swap_out_lost_bytes, swap_in_lost_bytes; /* as filed in sealed segments */
 	uint64_t progress;	 /* grows while the worker is alive: for the watchdog */
 	uint64_t last_record_ns; /* complete_ns of the newest record written */
-	int last_error;	  /* negative errno of the last failed write, 0 = none since success */
-	int begin_error;  /* of beginning the next segment: the open one goes on; 0 = none */
+	int last_error;	 /* negative errno of the last failed write, 0 = none since success */
+	int begin_error; /* of beginning the next segment: the open one goes on; 0 = none */
+	uint64_t
+		sync_errors; /* segments that the disk failed to take, and were written anew; of the last: */
+	uint64_t sync_error_seq;
+	uint64_t sync_error_lost; /* records that could not be read back */
+	int sync_error;
 	char verdict[24]; /* capture so far: "complete", "lost", "unknown" */
 };
 

@@ -87,3 +87,17 @@ enum iot_object_verdict iot_verdict_object(const struct iot_object_query *q,
 int iot_recover(struct iot_segment *s, int out_dirfd, const char *out_name,
 		uint64_t *ret_kept_records, uint64_t *ret_lost_bytes,
 		struct iot_error *err) IOT_MUST_CHECK;
+
+/*
+ * Writes a whole file once more under out_name, which is on the disk when this returns 0: for a sealed
+ * file that the disk failed to take. f: its footer, still in memory; NULL: as read from it (-EBADMSG if
+ * that is not whole). Records that cannot be read back are moved to output_failed, with a window
+ * each probe and CPU. On error there is no new file, and the call may be repeated.
+ */
+struct iot_rewritten {
+	uint64_t kept_records;
+	uint64_t lost_records;
+	uint64_t footer_hash;
+};
+int iot_rewrite(struct iot_segment *s, const struct iot_footer *f, int out_dirfd,
+		const char *out_name, struct iot_rewritten *ret) IOT_MUST_CHECK;

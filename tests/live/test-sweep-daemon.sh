@@ -5,7 +5,8 @@
 # A daemon that records while the n-th call of a kind fails, for every n that a hundred requests and a rotation make:
 # writing, opening, renaming, syncing (tests/preload/fail-nth.c). It goes on by itself, and in the end nothing is
 # missing: what was recorded is what /proc/diskstats counted, the record is proved, and the daemon ends with 0.
-# A failed fdatasync is EINTR here: after any other error nobody knows what is on the disk.
+# After a failed fdatasync nobody knows what is on the disk, so that file must never be synced again: it is
+# written anew, and nothing is lost while it can be read back.
 #
 # SWEEP_STEPS=1000 goes through all; the default takes the first few of each kind. SWEEP_MALLOC=1: memory as well.
 #
@@ -56,7 +57,7 @@ sweep() {
 		load 100
 		sleep 0.1
 		timeout 20 "$IOTRACECTL" --socket "$iot_sock" rotate >"$dir/rotate.txt" 2>&1
-		read -r count failed < <(fail get "$page")
+		read -r count failed _ < <(fail get "$page")
 		fail set "$page" calls=write at=0
 		kill -0 "$iot_pid" 2>/dev/null || bail "$name, call $n" "the daemon has ended: $(tail -n 2 "$iot_log")"
 		[ "$failed" -gt 0 ] || break
@@ -76,6 +77,18 @@ sweep write EINTR
 sweep open ENFILE
 sweep rename EIO
 sweep sync EINTR
+sweep sync EIO
+sweep sync ENOSPC
+rewritten() { grep -c "the disk failed to take segment [0-9]*: .*it was written anew, 0 of its records" "$iot_log"; }
+assert_num "seal: it is said" "$(rewritten)" -gt 0
+seal_rewritten=$(rewritten)
+sed -i 's/block_age: 50ms/&\n    sync: block/' "$iot_dir/config.yaml"
+kill -HUP "$iot_pid"
+sleep 0.5
+sweep sync EIO
+assert_num "block: it is said" "$(rewritten)" -gt "$seal_rewritten"
+read -r _ _ again < <(fail get "$page")
+assert_eq "no file is synced after a sync of it has failed" 0 "$again"
 # json-c 0.16 takes a failed strdup() in its parser for a key and crashes the process that reads a request: what this
 # finds is not only ours, so it is for a look at the rest.
 [ -z "${SWEEP_MALLOC:-}" ] || sweep malloc ENOMEM $((steps * 3))

@@ -211,14 +211,36 @@ ssize_t pwrite(int fd, const void *buf, size_t size, off_t offset)
 	return n < 0 ? -1 : syscall(SYS_pwrite64, fd, buf, n, offset);
 }
 
+/*
+ * As the kernel does it: a sync fails once, and the next one of that file succeeds, whatever is on the disk. The
+ * latter is counted. EINTR is not such a failure.
+ */
+static bool sync_fails(int fd)
+{
+	static ino_t failed[64]; /* on a tmpfs, which does not use a number twice */
+	static unsigned int n;
+	struct stat st;
+	bool fail;
+
+	if (!control || syscall(SYS_fstat, fd, &st) < 0)
+		return false;
+	for (unsigned int i = 0; i < n && i < 64; i++)
+		if (S_ISREG(st.st_mode) && failed[i] == st.st_ino)
+			__atomic_add_fetch(&control->again, 1, __ATOMIC_RELAXED);
+	fail = fails(FAIL_SYNC, EIO);
+	if (fail && errno != EINTR && S_ISREG(st.st_mode))
+		failed[n++ % 64] = st.st_ino;
+	return fail;
+}
+
 int fsync(int fd)
 {
-	return fails(FAIL_SYNC, EIO) ? -1 : (int)syscall(SYS_fsync, fd);
+	return sync_fails(fd) ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
 int fdatasync(int fd)
 {
-	return fails(FAIL_SYNC, EIO) ? -1 : (int)syscall(SYS_fdatasync, fd);
+	return sync_fails(fd) ? -1 : (int)syscall(SYS_fdatasync, fd);
 }
 
 int ftruncate(int fd, off_t length)

