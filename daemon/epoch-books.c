@@ -4,8 +4,10 @@
  * more when these run; what does not add up is said, never corrected.
  */
 #include "daemon/epoch.h"
+#include "format/segment-def.h"
 
 #define MAX_IDS ((uint32_t)EV_PACKET_PROGRAMS_END) /* one past the highest probe of any stream */
+#define NAME_BYTES 256				   /* of a device, a cgroup, a place in code */
 
 static bool any_count(const struct iot_books *b)
 {
@@ -75,6 +77,87 @@ int epoch_books(const struct epoch *e, const struct ev_cell *cells, const struct
 	fit = reallocarray(books, n ? n : 1, sizeof(*books));
 	*ret = fit ? fit : books;
 	*ret_n = n;
+	return 0;
+}
+
+uint64_t epoch_ledger_bytes(const struct epoch *e, uint64_t n_filed)
+{
+	return (n_filed + e->n_losses) *
+	       IOT_MAX(sizeof(struct iot_disk_loss), sizeof(struct iot_disk_packet_loss));
+}
+
+uint64_t epoch_footer_bytes(const struct epoch *e)
+{
+	/* Probe table, note, section headers, some blocks' headers, requests in flight of a busy machine. */
+	uint64_t bytes = 64 * 1024;
+
+	bytes += (uint64_t)(e->n_cpus + 1) * e->n_probes * sizeof(struct iot_disk_books);
+	bytes += (uint64_t)EPOCH_MAX_WINDOWS * sizeof(struct iot_disk_window);
+	bytes += (e->devices.n + e->cgroups.n) * NAME_BYTES;
+	return bytes;
+}
+
+struct fold {
+	uint64_t n;
+	uint64_t first_ns;
+	uint64_t last_ns;
+};
+
+static void fold_one(struct fold *to, const struct iot_loss *l)
+{
+	uint64_t first_ns = IOT_MIN(l->first_ns, l->last_ns);
+
+	to->first_ns = to->n ? IOT_MIN(to->first_ns, first_ns) : first_ns;
+	to->last_ns = IOT_MAX(to->last_ns, IOT_MAX(l->first_ns, l->last_ns));
+	to->n += l->n;
+}
+
+static void put_fold(struct iot_footer *f, const struct fold *from, uint32_t probe,
+		     enum iot_window_kind kind)
+{
+	if (from->n)
+		f->windows[f->n_windows++] = (struct iot_window){
+			.t0_ns = from->first_ns,
+			.t1_ns = from->last_ns,
+			.n = from->n,
+			.cpu = UINT32_MAX,
+			.probe = (uint16_t)probe,
+			.kind = (uint16_t)kind,
+		};
+}
+
+int epoch_fold_losses(struct iot_footer *f)
+{
+	struct fold kernel[MAX_IDS] = {}, user[MAX_IDS] = {};
+	struct iot_window *windows;
+
+	windows = reallocarray(f->windows, f->n_windows + 2 * (size_t)MAX_IDS, sizeof(*windows));
+	if (!windows)
+		return -ENOMEM;
+	f->windows = windows;
+	for (size_t i = 0; i < f->n_losses; i++) {
+		const struct iot_loss *l = &f->losses[i];
+
+		if (l->probe >= MAX_IDS)
+			continue;
+		if (l->cause == IOT_LOSS_RESERVE_FAILED || l->cause == IOT_LOSS_UNSEEN)
+			fold_one(&kernel[l->probe], l);
+		else if (l->cause == IOT_LOSS_DECODE_FAILED || l->cause == IOT_LOSS_OUTPUT_FAILED)
+			fold_one(&user[l->probe], l);
+	}
+	for (uint32_t p = 0; p < MAX_IDS; p++) {
+		put_fold(f, &kernel[p], p, IOT_WINDOW_UNATTRIBUTED);
+		put_fold(f, &user[p], p, IOT_WINDOW_OUTPUT);
+	}
+	for (size_t i = 0; i < f->n_books; i++) {
+		f->books[i].unattributed += f->books[i].filed;
+		f->books[i].filed = 0;
+	}
+	free(f->losses);
+	free(f->open);
+	f->losses = NULL;
+	f->open = NULL;
+	f->n_losses = f->n_open = 0;
 	return 0;
 }
 

@@ -121,6 +121,16 @@ uint64_t epoch_filed(const struct ev_cell *cells, size_t n_cells);
 int epoch_books(const struct epoch *e, const struct ev_cell *cells, const struct iot_probe *probes,
 		size_t n_probes, struct iot_books **ret, size_t *ret_n) IOT_MUST_CHECK;
 
+/* No footer of this epoch is larger, but for its index; and with what is in the ledger not more than: */
+uint64_t epoch_footer_bytes(const struct epoch *e);
+uint64_t epoch_ledger_bytes(const struct epoch *e, uint64_t n_filed_by_kernel);
+
+/*
+ * For a disk without room for the ledger: its losses lose their owners, not their number. They become
+ * windows for each probe, from the first of them to the last. Requests in flight are left out, too.
+ */
+int epoch_fold_losses(struct iot_footer *f) IOT_MUST_CHECK;
+
 /*
  * Number of equations that do not hold: per row, ledger against filed, windows against
  * unattributed and missed, records in the file against written. 0 = the books balance.

@@ -383,7 +383,7 @@ static int publish(struct rotation *r, const struct iot_footer *f)
 	return q;
 }
 
-static int seal(struct rotation *r, const struct iot_footer *f)
+static int seal(struct rotation *r, struct iot_footer *f)
 {
 	struct rotation_context *ctx = r->ctx;
 	int q;
@@ -391,6 +391,9 @@ static int seal(struct rotation *r, const struct iot_footer *f)
 	do {
 		q = iot_writer_seal(r->writer, f);
 	} while (try_again(ctx, q));
+	/* The end must come, and the disk is full. There is room for a footer, see iot_writer_reserve(). */
+	if ((q == -ENOSPC || q == -EDQUOT) && epoch_fold_losses(f) == 0)
+		q = iot_writer_seal(r->writer, f);
 	if (q < 0)
 		return q;
 	ctx->prev_footer_hash = iot_writer_footer_hash(r->writer);

@@ -373,8 +373,7 @@ int store_rewrite(struct store *s, enum iot_stream stream, uint64_t seq, int fd,
 		return r;
 	}
 	crash_point("rewritten-renamed");
-	*ret_fd = copy;
-	copy = -EBADF;
+	*ret_fd = IOT_TAKE_FD(copy);
 	return 0;
 }
 

@@ -21,13 +21,26 @@
 #define HOLD_MIN_NS 50000000ULL
 #define HOLD_MAX_NS 2000000000ULL
 #define GIVE_UP_NS 15000000000ULL
-#define PRESSURE 4U /* as emit_wake_bytes of the programs: a quarter of a ring */
+#define AHEAD_BYTES (1U << 20) /* of a segment's file, allocated at a time */
+#define PRESSURE 4U	       /* as emit_wake_bytes of the programs: a quarter of a ring */
+
+/* Without its owners a loss still counts: a ledger that finds no room must not keep records out. */
+static void make_room(struct worker *w, struct segment_out *o)
+{
+	const struct ev_cell *cells = rotation_cells(w->probes, o->books->slot);
+	uint64_t ledger = epoch_ledger_bytes(o->books, epoch_filed(cells, w->n_cells));
+
+	iot_writer_reserve(o->writer, epoch_footer_bytes(o->books), AHEAD_BYTES + ledger);
+}
 
 static int flush_one(struct worker *w, struct segment_out *o, const uint64_t *pos)
 {
 	uint32_t n = iot_batch_count(o->batch);
-	int r = segment_out_flush(o, pos);
+	int r;
 
+	if (n > 0 && segment_out_active(o))
+		make_room(w, o);
+	r = segment_out_flush(o, pos);
 	if (r < 0 || n == 0 || w->now.sync != IOT_SYNC_BLOCK)
 		return r;
 	/* The block is whole in the file whatever the disk says: an error ends the segment (due()). */

@@ -9,6 +9,9 @@
  *
  * Sealing is a series of writes; its state is put back as a whole, so that it may be tried again
  * when there is room.
+ *
+ * On a full disk there would be none, and without a footer a file proves nothing. So room behind the end
+ * is allocated ahead (iot_writer_reserve): records are refused before they take of it, sealing may.
  */
 #include "format/writer.h"
 
@@ -16,6 +19,9 @@
 
 #include <assert.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <xxhash.h>
 
 #define LOSSES_PER_BLOCK IOT_BLOCK_RECORDS
@@ -34,7 +40,11 @@ struct progress {
 struct iot_writer {
 	int fd;
 	bool torn; /* bytes behind offset could not be cut */
+	bool keeps_room;
 	bool sealed;
+	uint64_t reserve;  /* room that sealing is to find; 0: none is kept */
+	uint64_t ahead;	   /* that much more is allocated at a time, where it is to be had */
+	uint64_t room_end; /* the file's blocks are allocated up to here */
 	uint32_t n_rings;
 	enum iot_stream stream;
 	struct progress at;
@@ -45,15 +55,90 @@ struct iot_writer {
 	uint64_t footer_hash;
 };
 
-static int cut(struct iot_writer *w)
+#define XFS_MAGIC 0x58465342
+
+/*
+ * File systems where blocks allocated behind the end (FALLOC_FL_KEEP_SIZE) were seen to take a write and its
+ * sync with the disk full, and to be freed by a truncation to the size that the file has anyway. Not
+ * btrfs: a write into them fails for want of room for metadata, and that truncation does nothing.
+ */
+static bool keeps_room(int fd)
+{
+	struct statfs st;
+
+	return fstatfs(fd, &st) == 0 &&
+	       ((uint32_t)st.f_type == EXT4_SUPER_MAGIC || (uint32_t)st.f_type == XFS_MAGIC ||
+		(uint32_t)st.f_type == TMPFS_MAGIC);
+}
+
+static int allocate(struct iot_writer *w, uint64_t end)
 {
 	int r;
 
 	do {
+		r = fallocate(w->fd, FALLOC_FL_KEEP_SIZE, (off_t)w->at.offset,
+			      (off_t)(end - w->at.offset));
+	} while (r < 0 && errno == EINTR);
+	if (r < 0)
+		return -errno;
+	w->room_end = end;
+	return 0;
+}
+
+/* Room for size bytes, and for sealing behind them. Only want of room is an error. */
+static int make_room(struct iot_writer *w, uint64_t size)
+{
+	uint64_t end =
+		w->at.offset + size + w->reserve + w->at.n_index * sizeof(struct iot_disk_index);
+	int r;
+
+	if (!w->reserve || end <= w->room_end)
+		return 0;
+	r = allocate(w, end + w->ahead);
+	if (r == -ENOSPC || r == -EDQUOT)
+		r = allocate(w, end);
+	if (r == -ENOSPC || r == -EDQUOT)
+		return r;
+	if (r < 0) /* not here: sealing finds room or waits for it */
+		w->reserve = 0;
+	return 0;
+}
+
+void iot_writer_reserve(struct iot_writer *w, uint64_t bytes, uint64_t ahead)
+{
+	if (!w->keeps_room)
+		return;
+	w->reserve = bytes;
+	w->ahead = ahead;
+}
+
+/* What is not needed any more; wasted if that fails. */
+static void give_back_room(struct iot_writer *w)
+{
+	if (w->room_end > w->at.offset)
+		(void)!ftruncate(w->fd, (off_t)w->at.offset);
+	w->room_end = 0;
+}
+
+static int cut(struct iot_writer *w)
+{
+	struct stat st;
+	int r;
+
+	/* Nothing to cut: then the room ahead stays ours. */
+	if (fstat(w->fd, &st) == 0 && (uint64_t)st.st_size == w->at.offset) {
+		w->torn = false;
+		return 0;
+	}
+	do {
 		r = ftruncate(w->fd, (off_t)w->at.offset);
 	} while (r < 0 && errno == EINTR);
 	w->torn = r < 0;
-	return r < 0 ? -errno : 0;
+	if (r < 0)
+		return -errno;
+	w->room_end = 0;
+	(void)make_room(w, 0); /* the next write of records tries again, and says so */
+	return 0;
 }
 
 /* All of it at the end of the last whole frame, or nothing. Does not move w->at.offset. */
@@ -118,6 +203,7 @@ int iot_writer_open(int dirfd, const char *name, const struct iot_segment_info *
 	w->fd = openat(dirfd, name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0640);
 	if (w->fd < 0)
 		return -errno;
+	w->keeps_room = keeps_room(w->fd);
 	r = write_header(w, info);
 	if (r < 0) {
 		/* Nothing is recorded in it; left behind it would speak of records that were lost. */
@@ -219,13 +305,23 @@ static int put_batch(struct iot_writer *w, enum iot_block_kind kind, const struc
 int iot_writer_put(struct iot_writer *w, const struct iot_batch *b, const struct iot_span *spans,
 		   size_t n_spans)
 {
+	struct iot_block_info info;
+	const uint8_t *data;
+	size_t size;
+	int r;
+
 	assert(!w->sealed);
 	assert(n_spans == 0 || n_spans == w->n_rings);
 	assert(iot_batch_stream(b) == w->stream);
 
 	if (iot_batch_count(b) == 0)
 		return 0;
-	return put_batch(w, iot_stream_block_kind(w->stream), b, spans, n_spans);
+	r = iot_block_encode(w->encoder, iot_stream_block_kind(w->stream), w->at.next_seq, b, spans,
+			     n_spans, &data, &size, &info);
+	if (r < 0)
+		return r;
+	r = make_room(w, info.size);
+	return r < 0 ? r : append_block(w, &info, data);
 }
 
 int iot_writer_copy(struct iot_writer *w, const struct iot_block_info *info, const void *block)
@@ -311,6 +407,7 @@ int iot_writer_resume(int dirfd, const char *name, const struct iot_segment_info
 	w->fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	if (w->fd < 0)
 		return iot_error_set(err, -errno, "%s: %s", name, strerror(errno));
+	w->keeps_room = keeps_room(w->fd);
 	r = iot_block_encoder_new(&w->encoder);
 	if (r < 0)
 		return iot_error_set(err, r, "out of memory");
@@ -449,6 +546,7 @@ int iot_writer_seal(struct iot_writer *w, const struct iot_footer *f)
 		return r;
 	}
 	w->sealed = true;
+	give_back_room(w);
 	return 0;
 }
 

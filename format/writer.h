@@ -107,6 +107,13 @@ int iot_writer_put(struct iot_writer *w, const struct iot_batch *b, const struct
 		   size_t n_spans) IOT_MUST_CHECK;
 
 /*
+ * From now on the file has room for that many bytes (and its index) behind its last block, allocated before a
+ * block is written: iot_writer_put() fails with -ENOSPC or -EDQUOT rather than take of it. Where that is not
+ * to be had at all (see writer.c) nothing is kept. ahead: allocated beyond that if there is more.
+ */
+void iot_writer_reserve(struct iot_writer *w, uint64_t bytes, uint64_t ahead);
+
+/*
  * Appends a block that another segment already holds, byte for byte (info as decoded, block = both
  * frames, info->size bytes): for recovery. Same promise as iot_writer_put. Its seq stays what it
  * was, so that a block cut from the middle remains visible; it must be larger than the last one's.

@@ -74,6 +74,10 @@ sweep() {
 sweep write ENOSPC
 sweep write EIO
 sweep write EINTR
+sweep write EDQUOT 3
+sweep write short 3
+sweep size EDQUOT 3 # allocating ahead
+sweep size EIO 3
 sweep open ENFILE
 sweep rename EIO
 sweep sync EINTR

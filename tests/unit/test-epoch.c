@@ -223,6 +223,60 @@ static void test_books_balance(void **state)
 	epoch_free(e);
 }
 
+/* A disk without room for the ledger: the owners go, the numbers stay, and the equations hold. */
+static void test_fold(void **state)
+{
+	struct epoch *e = fresh();
+	struct iot_loss user = {
+		.n = 1, .probe = P, .cause = IOT_LOSS_OUTPUT_FAILED, .first_ns = 50, .last_ns = 60};
+	struct iot_loss *losses = calloc(5, sizeof(*losses));
+	struct iot_footer f;
+
+	(void)state;
+	assert_non_null(losses);
+	*cell(0, P) = (struct ev_cell){.seen = 10, .emitted = 8, .reserve_failed = 2, .filed = 2};
+	*cell(2, P) = (struct ev_cell){
+		.seen = 7, .emitted = 4, .reserve_failed = 3, .filed = 1, .unattributed = 2};
+	for (int i = 0; i < 6; i++)
+		epoch_count_written(e, 0, P);
+	for (int i = 0; i < 4; i++)
+		epoch_count_written(e, 2, P);
+	assert_int_equal(epoch_sample_cells(e, cells, tick), 0);
+	epoch_file_loss(e, 0, &user, false);
+	user.last_ns = 90;
+	epoch_file_loss(e, 0, &user, false);
+	f = footer_of(e);
+	memcpy(losses, e->losses, 2 * sizeof(*losses));
+	losses[2] = (struct iot_loss){
+		.n = 2, .probe = P, .cause = IOT_LOSS_RESERVE_FAILED, .first_ns = 7, .last_ns = 9};
+	losses[3] = (struct iot_loss){
+		.n = 1, .probe = P, .cause = IOT_LOSS_UNSEEN, .first_ns = 20, .last_ns = 11};
+	/* A field is missing of a record that exists: no loss of a record. */
+	losses[4] = (struct iot_loss){.n = 4, .probe = P, .cause = IOT_LOSS_ENRICH_FAILED};
+	f.losses = losses;
+	f.n_losses = 4;
+	assert_int_equal(epoch_unbalanced(&f, 10), 0);
+	f.n_losses = 5;
+	e->windows = NULL; /* f's now */
+	e->n_windows = 0;
+	assert_int_equal(epoch_fold_losses(&f), 0);
+	assert_int_equal(f.n_losses, 0);
+	assert_int_equal(epoch_unbalanced(&f, 10), 0);
+	/* The sample's own, then these two. */
+	assert_int_equal(f.n_windows, 3);
+	assert_int_equal(f.windows[1].kind, IOT_WINDOW_UNATTRIBUTED);
+	assert_int_equal(f.windows[1].n, 3);
+	assert_int_equal(f.windows[1].t0_ns, 7);
+	assert_int_equal(f.windows[1].t1_ns, 20);
+	assert_int_equal(f.windows[2].kind, IOT_WINDOW_OUTPUT);
+	assert_int_equal(f.windows[2].n, 2);
+	assert_int_equal(f.windows[2].t0_ns, 50);
+	assert_int_equal(f.windows[2].t1_ns, 90);
+	free(f.books);
+	free(f.windows);
+	epoch_free(e);
+}
+
 /* A record that no row can own must leave doubt, whatever else adds up. */
 static void test_orphans_unbalance(void **state)
 {
@@ -292,6 +346,7 @@ int main(void)
 		cmocka_unit_test(test_windows_sum_exactly),
 		cmocka_unit_test(test_missed),
 		cmocka_unit_test(test_books_balance),
+		cmocka_unit_test(test_fold),
 		cmocka_unit_test(test_orphans_unbalance),
 		cmocka_unit_test(test_totals),
 		cmocka_unit_test(test_id_set),

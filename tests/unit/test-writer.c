@@ -12,9 +12,11 @@
 #include "tests/unit/gen-trace.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 
 struct fixture {
@@ -309,6 +311,49 @@ static void test_failed_put(void **state)
 	assert_int_equal(lz4_test(f), 0);
 }
 
+static uint64_t allocated(const struct fixture *f)
+{
+	struct stat st;
+
+	assert_int_equal(fstatat(f->dirfd, "s", &st, 0), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+/* Room for sealing is there before a block is written, grows with the file, and is given back. */
+static void test_room(void **state)
+{
+	enum {
+		RESERVE = 200000,
+		AHEAD = 100000,
+		SLACK = 16384 /* of whole blocks, and of what the file system needs itself */
+	};
+	struct fixture *f = *state;
+	struct iot_footer footer = {.reason = IOT_SEAL_SIZE};
+	struct statfs st;
+
+	assert_int_equal(fstatfs(f->dirfd, &st), 0);
+	if ((uint32_t)st.f_type != EXT4_SUPER_MAGIC && (uint32_t)st.f_type != TMPFS_MAGIC)
+		skip();
+	assert_int_equal(put(f, 100), 0);
+	assert_true(allocated(f) <= file_size(f) + SLACK);
+	iot_writer_reserve(f->writer, RESERVE, AHEAD);
+	for (uint32_t i = 0; i < 20; i++) {
+		assert_int_equal(put(f, 500), 0);
+		assert_true(allocated(f) >= file_size(f) + RESERVE);
+		assert_true(allocated(f) <= file_size(f) + RESERVE + AHEAD + SLACK);
+		assert_int_equal(iot_writer_bytes(f->writer), file_size(f));
+	}
+	/* A write that fails is cut off, and the room is there again. */
+	limit_file_size(file_size(f) + 20);
+	assert_int_equal(put(f, 500), -EFBIG);
+	limit_file_size(RLIM_INFINITY);
+	assert_int_equal(put(f, 500), 0);
+	assert_true(allocated(f) >= file_size(f) + RESERVE);
+	assert_int_equal(iot_writer_seal(f->writer, &footer), 0);
+	assert_true(allocated(f) <= file_size(f) + SLACK);
+	assert_int_equal(lz4_test(f), 0);
+}
+
 static void test_failed_seal(void **state)
 {
 	struct fixture *f = *state;
@@ -415,8 +460,8 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
 		CASE(test_unsealed),	 CASE(test_empty_batch), CASE(test_sealed),
-		CASE(test_sealed_empty), CASE(test_failed_put),	 CASE(test_failed_seal),
-		CASE(test_copy),	 CASE(test_open_errors),
+		CASE(test_sealed_empty), CASE(test_failed_put),	 CASE(test_room),
+		CASE(test_failed_seal),	 CASE(test_copy),	 CASE(test_open_errors),
 	};
 
 	umask(0);
