@@ -12,6 +12,12 @@
  * not the one that is read or written. (Buffer heads, which lock themselves instead, leave their mark.)
  * Nor does a page of the slab tell anything: there the mapping is another field.
  *
+ * The file of direct I/O is known to whoever ends its bio. iomap, by which ext4, xfs and others do it, leaves
+ * its own note of the I/O in bi_private, and that leads to the file that was opened. This comes before the page:
+ * a bio that iomap ends is direct I/O whatever is written from or read into, a page of the file system on a
+ * loop device, or one that is swapped, included. Bios that others end (btrfs wraps them, dm clones them) tell
+ * no file.
+ *
  * tp_btf programs read with plain loads, which lockdown=confidentiality allows. A plain load needs a
  * pointer whose type the verifier knows, though, and it lets nobody look at the bits of one: a word is
  * looked at as a number after it has passed through map memory, and what is found behind a number (the
@@ -37,6 +43,12 @@ const volatile __u64 block_page_private = 0;
 const volatile __u64 block_page_slab = 0;
 const volatile __u32 block_page_type_slab = 0; /* since 6.10 or so instead: top byte of page_type */
 const volatile __u32 block_bio_pinned = 0;     /* bi_flags: pages of a process */
+
+/* Addresses of functions in bi_end_io; 0: not known. */
+const volatile __u64 block_end_direct =
+	0; /* iomap_dio_bio_end_io: bi_private is a struct iomap_dio */
+const volatile __u64 block_end_chain =
+	0; /* bio_chain_endio: bi_private is the bio that waits for it */
 
 const volatile bool block_copies = true;	 /* bpf_probe_read_kernel is allowed */
 const volatile bool block_reads_pages = true;	 /* all masks above that pages need are known */
@@ -141,6 +153,42 @@ __noinline __u32 block_in_swap_area(__u32 dev, __u64 sector)
 	return 0;
 }
 
+/*
+ * The struct iomap_dio behind a bio, as a number, or 0. The limits of a disk split a bio, and what is cut off its
+ * front is chained to the rest, which is ended as the whole would have been; nobody else chains anything to
+ * a bio of iomap's. scratch: as above.
+ */
+static __always_inline __u64 block_direct_note(struct bio *bio, __u64 *scratch, const bool direct)
+{
+	struct bio *rest;
+	__u64 end;
+
+	if (!block_end_direct || !block_copies)
+		return 0;
+	end = compat_number(KREAD(direct, bio, bi_end_io), scratch, direct);
+	if (end == block_end_direct)
+		return compat_number(KREAD(direct, bio, bi_private), scratch, direct);
+	if (likely(end != block_end_chain))
+		return 0;
+	rest = (void *)compat_number(KREAD(direct, bio, bi_private), scratch, direct);
+	if ((__u64)BPF_CORE_READ(rest, bi_end_io) != block_end_direct)
+		return 0;
+	return (__u64)BPF_CORE_READ(rest, bi_private);
+}
+
+/*
+ * The file that direct I/O was asked of. It lives until the last of its bios has ended. Not inlined, so that the
+ * room that copies take on the stack is no program's own.
+ */
+static __noinline void block_direct_file(struct ev_block *e, __u64 note)
+{
+	struct iomap_dio *dio = (void *)note;
+	struct inode *inode = BPF_CORE_READ(dio, iocb, ki_filp, f_inode);
+
+	e->ino = BPF_CORE_READ(inode, i_ino);
+	e->fsdev = BPF_CORE_READ(inode, i_sb, s_dev);
+}
+
 /* The rules that need no page. */
 static __always_inline __u8 block_swap_told(__u32 cmd_flags, struct bio *bio, const bool direct)
 {
@@ -164,7 +212,8 @@ static __always_inline __u8 block_swap_rule(__u32 cmd_flags, struct bio *bio, co
 	bool swap = false;
 
 	if (rule || !bio || (cmd_flags & block_op_mask) != block_op_read || !block_reads_pages ||
-	    (KREAD(direct, bio, bi_flags) & block_bio_pinned))
+	    (KREAD(direct, bio, bi_flags) & block_bio_pinned) ||
+	    block_direct_note(bio, NULL, false))
 		return rule;
 	head = block_find_page(bio, NULL, &page, direct);
 	if (head)
@@ -333,7 +382,15 @@ static __always_inline __u64 block_look(struct ev_block *e, struct bio *bio, __u
 {
 	struct page *page, *head;
 	__u8 origin = EV_ORIGIN_UNKNOWN;
+	__u64 note;
 
+	note = block_direct_note(bio, &e->ino, direct);
+	e->ino = 0; /* it was the scratch */
+	if (note) {
+		block_direct_file(e, note);
+		*ret_origin = EV_ORIGIN_DIRECT;
+		return 0;
+	}
 	/* User pages are pinned for I/O: no need to look at one (a clone of the bio has lost the mark). */
 	if (KREAD(direct, bio, bi_flags) & block_bio_pinned) {
 		*ret_origin = EV_ORIGIN_DIRECT;

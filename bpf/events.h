@@ -155,7 +155,7 @@ enum ev_swap_rule {
 /*
  * ev_block.origin: what the first page belongs to, in the low bits; where the cgroup comes from, and the
  * memory reclaim that the submitter was in, above. (Where ino comes from follows: with EV_ORIGIN_FILE
- * from the page, else from the submitter.)
+ * from the page; with EV_ORIGIN_DIRECT it is the file that the I/O was asked of.)
  */
 enum ev_origin {
 	EV_ORIGIN_UNKNOWN = 0,
@@ -220,7 +220,7 @@ struct ev_block {
 	__u64 complete_ns;   /* last chunk */
 	__u64 sector;	     /* 512 B, disk-absolute; ~0 for passthrough and flush */
 	__u64 cgroup;	     /* cgroup v2 inode id of bi_blkg, else of the submitter; 0 = unknown */
-	__u64 ino;	     /* inode behind the first page; 0 = none */
+	__u64 ino;	     /* inode behind the first page, or of direct I/O; 0 = none */
 	__u32 fsdev;	     /* its s_dev, kernel encoding */
 	__u32 dev;	     /* disk, kernel encoding: major << 20 | minor */
 	__u32 part;	     /* partition, same encoding; equals dev for the whole disk */

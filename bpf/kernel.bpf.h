@@ -130,6 +130,19 @@ struct inode {
 	unsigned long i_ino;
 };
 
+struct file {
+	struct inode *f_inode;
+};
+
+struct kiocb {
+	struct file *ki_filp;
+};
+
+/* fs/iomap/direct-io.c: what bi_private of its bios points at. */
+struct iomap_dio {
+	struct kiocb *iocb;
+};
+
 struct page {
 	unsigned long flags;
 	struct address_space *mapping;
@@ -202,6 +215,7 @@ struct bio {
 	struct blkcg_gq *bi_blkg;
 	struct bio_vec *bi_io_vec;
 	void *bi_end_io;
+	void *bi_private;
 };
 
 struct bio___disk {

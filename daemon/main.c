@@ -131,11 +131,17 @@ static int open_probes(const struct iot_config *c, struct adopt *adopt, struct p
 	/* Tests: what the kernel is taken not to have. */
 	r = probes_without_parse(getenv("IOTRACED_WITHOUT"), &po.without);
 	if (r < 0)
-		return iot_error_set(err, r,
-				     "IOTRACED_WITHOUT: not a list of swap-flag, pages and copies");
+		return iot_error_set(
+			err, r,
+			"IOTRACED_WITHOUT: not a list of swap-flag, pages, copies and origin");
 	raise_memlock();
 	if (c->block.enabled)
 		r = probes_open(&po, &p[0], err);
+	if (r >= 0 && p[0] && !probes_kernel(p[0])->direct_files)
+		log_info("direct I/O is recorded without its file: /proc/kallsyms shows no "
+			 "addresses "
+			 "(CAP_SYSLOG, kernel.kptr_restrict), or this kernel has no iomap or "
+			 "lets nothing be copied");
 	if (r >= 0 && c->packet.enabled)
 		r = open_packet(c, &p[1], err);
 	if (r < 0) {

@@ -137,7 +137,8 @@ static void choose(struct probes *p, const struct attempt *a)
 	}
 }
 
-static void set_constants(struct probes *p, const struct attempt *a)
+static void set_constants(struct probes *p, const struct attempt *a,
+			  const struct probes_symbols *symbols)
 {
 	const struct probes_facts *f = &p->facts;
 	struct block_bpf__rodata *ro = p->skel->rodata;
@@ -165,13 +166,16 @@ static void set_constants(struct probes *p, const struct attempt *a)
 	ro->block_bio_pinned = f->pages.bio_pinned;
 	ro->block_reads_pages = f->pages.readable;
 	ro->block_copies = a->copies;
-	ro->block_swap_by_area = !f->req_swap || !f->pages.readable;
+	ro->block_swap_by_area = (!f->req_swap || !f->pages.readable) &&
+				 !(f->without & PROBES_WITHOUT_ORIGIN);
 	/* Only ids of cgroup v2 are recorded. */
 	ro->block_memory_cgroups = probes_on_cgroup2("memory");
 	ro->block_blkio_cgroups = probes_on_cgroup2("blkio");
 	/* The directory is there if pressure accounting is (built in, and not switched off). */
 	ro->block_memstall = access("/proc/pressure/memory", F_OK) == 0;
 	ro->block_join_getrq = a->start == START_BY_GETRQ;
+	ro->block_end_direct = symbols->end_direct;
+	ro->block_end_chain = symbols->end_chain;
 }
 
 /* ---- loading ---------------------------------------------------------------------------------- */
@@ -236,7 +240,7 @@ static int open_object(struct probes *p, struct iot_error *err)
 	return 0;
 }
 
-static int try_load(struct probes *p, const struct attempt *a,
+static int try_load(struct probes *p, const struct attempt *a, const struct probes_symbols *symbols,
 		    const struct iot_stream_config *stream, struct iot_error *err)
 {
 	int r = open_object(p, err);
@@ -244,7 +248,7 @@ static int try_load(struct probes *p, const struct attempt *a,
 	if (r < 0)
 		return r;
 	choose(p, a);
-	set_constants(p, a);
+	set_constants(p, a, symbols);
 	r = size_maps(p, stream, err);
 	if (r >= 0)
 		r = block_bpf__load(p->skel);
@@ -314,8 +318,16 @@ static void note_copies(struct probes *p, bool copies)
 		p->facts.kernel.swap_in = IOT_ABILITY_UNAVAILABLE;
 }
 
+static void note_direct(struct probes *p)
+{
+	const struct block_bpf__rodata *ro = p->skel->rodata;
+
+	p->facts.kernel.direct_files = ro->block_end_direct && ro->block_copies;
+}
+
 int probes_block_load(struct probes *p, const struct probes_options *opts, struct iot_error *err)
 {
+	struct probes_symbols symbols = {0};
 	struct attempt list[12];
 	struct iot_error own = {0};
 	size_t n;
@@ -324,13 +336,16 @@ int probes_block_load(struct probes *p, const struct probes_options *opts, struc
 	r = decide(p, opts, err);
 	if (r < 0)
 		return r;
+	if (p->facts.iomap_dio)
+		probes_symbols_read("/proc/kallsyms", &symbols);
 	r = -ENOTSUP;
 	n = list_attempts(&p->facts, opts->force_fallback, list);
 	for (size_t i = 0; i < n; i++) {
 		probes_first_complaint[0] = '\0';
-		r = try_load(p, &list[i], opts->stream, &own);
+		r = try_load(p, &list[i], &symbols, opts->stream, &own);
 		if (r >= 0) {
 			note_copies(p, list[i].copies);
+			note_direct(p);
 			return set_blank(p, err);
 		}
 		if (own.text[0])
@@ -394,6 +409,7 @@ int probes_block_reuse(struct probes *p, const struct probes_options *opts, bool
 			return iot_error_set(err, r, "%s cannot be used: %s", name, strerror(-r));
 	}
 	note_copies(p, p->skel->rodata->block_copies);
+	note_direct(p);
 	return 0;
 }
 

@@ -176,6 +176,13 @@ static bool has_member(const struct btf *btf, const struct btf_type *t, const ch
 	return false;
 }
 
+static bool has_struct_member(const struct btf *btf, const char *name, const char *member)
+{
+	int id = btf__find_by_name_kind(btf, name, BTF_KIND_STRUCT);
+
+	return id > 0 && has_member(btf, btf__type_by_id(btf, (unsigned int)id), member);
+}
+
 static void scan_types(const struct btf *btf, struct scan *s, struct probes_kernel *kernel)
 {
 	unsigned int n = btf__type_cnt(btf);
@@ -301,10 +308,12 @@ static int take_scan(const struct scan *s, struct probes_facts *f, struct iot_er
 
 	f->op_append = op_or_none(s, W_ZONE_APPEND);
 	f->req_meta = bit_or(s, W_REQ_META, 0);
-	if (!(f->without & PROBES_WITHOUT_SWAP_FLAG))
+	if (!(f->without & (PROBES_WITHOUT_SWAP_FLAG | PROBES_WITHOUT_ORIGIN)))
 		f->req_swap = bit_or(s, W_REQ_SWAP, 0);
-	if (!(f->without & PROBES_WITHOUT_PAGES))
+	if (!(f->without & (PROBES_WITHOUT_PAGES | PROBES_WITHOUT_ORIGIN)))
 		take_pages(s, &f->pages);
+	if (f->without & PROBES_WITHOUT_ORIGIN)
+		return 0;
 	/* Without flag or page, swap areas that are disks or partitions are still known by their place. */
 	f->kernel.swap_out = f->req_swap ? IOT_ABILITY_EXACT : IOT_ABILITY_PARTITION;
 	f->kernel.swap_in = f->pages.readable ? IOT_ABILITY_PAGE : IOT_ABILITY_PARTITION;
@@ -318,9 +327,7 @@ static int take_scan(const struct scan *s, struct probes_facts *f, struct iot_er
  */
 void probes_counting(const struct btf *btf, bool *ret_tracing, bool *ret_fentry)
 {
-	int info = btf__find_by_name_kind(btf, "bpf_prog_info", BTF_KIND_STRUCT);
-	bool counts = info > 0 &&
-		      has_member(btf, btf__type_by_id(btf, (unsigned int)info), "recursion_misses");
+	bool counts = has_struct_member(btf, "bpf_prog_info", "recursion_misses");
 
 	*ret_fentry = counts;
 	*ret_tracing = counts && btf__find_by_name_kind(btf, "bpf_prog_inc_misses_counter",
@@ -361,6 +368,10 @@ int probes_decide(uint32_t without, struct probes_facts *ret, struct iot_error *
 	f.io_start = probes_tracepoint_proto(btf, "block_io_start") != NULL;
 	f.complete = probes_tracepoint_proto(btf, "block_rq_complete") != NULL;
 	f.account_start = s.account_start;
+	/* Never a module's, but not there without CONFIG_FS_IOMAP. */
+	f.iomap_dio = has_struct_member(btf, "iomap_dio", "iocb") &&
+		      has_struct_member(btf, "kiocb", "ki_filp") &&
+		      has_struct_member(btf, "file", "f_inode");
 	f.kernel.status_is_errno = status_is_errno(btf);
 	probes_counting(btf, &f.counts_tracing, &f.counts_fentry);
 	btf__free(btf);

@@ -5,6 +5,7 @@
  *	probes.c		open, attach, gate, run statistics, for any stream
  *	probes-maps.c		rings, cells, epochs, ledger, identities, for any stream
  *	probes-btf.c		decisions: what this kernel has, from its BTF alone
+ *	probes-symbols.c	addresses of functions, which no BTF has
  *	probes-block.c		block: programs, their constants, loading
  *	probes-packet.c		packet: loading
  *	probes-packet-hooks.c	packet: which hooks there are, and by which programs they are served
@@ -48,6 +49,12 @@ struct probes_pages {
 	uint32_t bio_pinned; /* of bi_flags; 0 = this kernel does not say */
 };
 
+/* Functions that end bios, by address; 0 = not known. */
+struct probes_symbols {
+	uint64_t end_direct; /* iomap_dio_bio_end_io */
+	uint64_t end_chain;  /* bio_chain_endio */
+};
+
 /* Everything decided by BTF. */
 struct probes_facts {
 	struct probes_kernel kernel;
@@ -64,6 +71,7 @@ struct probes_facts {
 	struct probes_pages pages;
 	uint32_t op_append, req_meta; /* ~0, 0 = none */
 	uint32_t without;	      /* enum probes_without */
+	bool iomap_dio;		      /* struct iomap_dio begins with what is read of it */
 };
 
 /* One row of the probe table with what runs behind it. */
@@ -172,6 +180,8 @@ void probes_counting(const struct btf *btf, bool *ret_tracing, bool *ret_fentry)
 int probes_packet_reasons(const struct btf *btf, struct probes_reason **ret,
 			  size_t *ret_n) IOT_MUST_CHECK;
 
+/* path: "/proc/kallsyms"; what it does not tell is 0. */
+void probes_symbols_read(const char *path, struct probes_symbols *ret);
 int probes_decide(uint32_t without, struct probes_facts *ret, struct iot_error *err) IOT_MUST_CHECK;
 
 /*

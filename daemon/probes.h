@@ -25,6 +25,7 @@ struct probes_kernel {
 	bool status_is_errno;	/* ev_block.status is an errno, not a blk_status_t */
 	uint8_t swap_out;	/* enum iot_swap_ability */
 	uint8_t swap_in;
+	bool direct_files; /* the file of direct I/O is known, where iomap does it */
 };
 
 /* What the packet stream's wire carries raw, and what its ids are worth on this kernel. */
@@ -83,8 +84,9 @@ enum probes_without {
 	PROBES_WITHOUT_SWAP_FLAG = 1U << 0, /* no REQ_SWAP in BTF */
 	PROBES_WITHOUT_PAGES = 1U << 1,	    /* no page flags in BTF */
 	PROBES_WITHOUT_COPIES = 1U << 2,    /* no bpf_probe_read_kernel: lockdown=confidentiality */
+	PROBES_WITHOUT_ORIGIN = 1U << 3, /* neither swap nor file is looked for: what that costs */
 };
-/* "swap-flag,pages,copies"; NULL or "" = 0. -EINVAL: none of these. */
+/* "swap-flag,pages,copies,origin"; NULL or "" = 0. -EINVAL: none of these. */
 int probes_without_parse(const char *text, uint32_t *ret) IOT_MUST_CHECK;
 
 struct adopt;
