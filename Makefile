@@ -179,6 +179,12 @@ bench: ## Measure against perf, bpftrace and plain LZ4, in pairs, in one run (ro
 	$(Q)$(MAKE) -j$$(nproc) all $(BENCH_BIN) $(TOOL_BIN)
 	$(Q)tests/bench/run.sh
 
+.PHONY: bench-origin
+bench-origin: ## What telling swap, file and cgroup costs a request, in pairs (root)
+	$(Q)tests/lib/install-deps.sh bench
+	$(Q)$(MAKE) -j$$(nproc) $(TOOL_BIN)
+	$(Q)tests/bench/origin.sh
+
 .PHONY: fuzz-smoke
 fuzz-smoke: $(FUZZ_REPLAY) ## Replay all fuzz seeds
 	$(Q)KIND=fuzz-smoke tests/run-all.sh
