@@ -9,6 +9,9 @@
  * lasts a birth where a packet has not ended, or a packet where none was born, is counted as the missed run
  * that it proves, and puts its time in doubt.
  *
+ * Not all ways are passed by that traffic: no driver of it has its packets' heads taken over by TCP (kfree_skb_partial).
+ * For these the hooks stand alone, and what is missed later shows as said.
+ *
  * Short of that (a hook refused, no right to make namespaces, the self-test switched off) births and ends are not
  * observed at all: some of them are worth nothing.
  */

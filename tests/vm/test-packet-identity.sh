@@ -7,6 +7,8 @@
 # side: an address from one allocation to the next is one packet, and has to have one id; by functions each id has to
 # be one packet, too, and by tracepoints alone one that is several has to say so.
 #
+# LONG=1 tries more hooks that do not run; on 6.1 and 7.x with ALL_KERNELS=1 (5.10 hides addresses in its trace).
+#
 # timeout: 300
 # vm-kernels: 6.12
 # vm: --module veth --tool ip --check check-packet-identity.sh
@@ -80,7 +82,7 @@ watch functions --functions
 watch tracepoints
 
 # A hook that is not there although it is taken to be: the self-test at start has to find out, and ids are not exact then.
-# 98: clones are not born; 110: what TCP takes into another packet does not end.
+# 98: clones are not born; 109: what is freed by no other way does not end.
 deaf() {
 	packet-smoke --functions --deaf $1 -- true >$pk_dir/out 2>$pk_dir/err
 	assert_eq "deaf to $1: it runs" 0 $?
@@ -90,7 +92,7 @@ deaf() {
 	assert_eq "deaf to $1: births and ends are left alone" 0 "$(grep -cE '^probe (9[789]|10[0-9]|11[0-4]) .*state=attached' $pk_dir/out)"
 }
 [ -z "${vm_long:-}" ] || deaf 98 ghosts
-deaf 110 endless
+deaf 109 endless
 
 # One that falls silent when that is over: what it does not see is counted as runs that were missed, by what it proves.
 deaf_later() {
@@ -99,6 +101,8 @@ deaf_later() {
 	assert_eq "deaf later to $1: identity" "identity exact" "$(grep '^identity' $pk_dir/out)"
 	assert_num "deaf later to $1: $2" "$(sed -n "s/^probe $3 .* missed=\([0-9]*\).*/\1/p" $pk_dir/out)" -gt 0
 }
-deaf_later 98 ghosts 97
-[ -z "${vm_long:-}" ] || deaf_later 110 doubled 109
+if [ -n "${vm_long:-}" ]; then
+	deaf_later 98 ghosts 97
+	deaf_later 109 doubled 109
+fi
 tap_end
