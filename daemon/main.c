@@ -102,7 +102,11 @@ static int open_packet(const struct iot_config *c, struct probes **ret, struct i
 		.kind = IOT_STREAM_PACKET, .stream = &c->packet, .packet = &options};
 
 	const struct probes_packet_kernel *k;
-	int r = probes_open(&po, ret, err);
+	int r;
+
+	/* Some kernels take many seconds to verify these programs; nothing is recorded until then. */
+	log_info("packets: loading the programs");
+	r = probes_open(&po, ret, err);
 
 	if (r < 0)
 		return r;
@@ -161,13 +165,13 @@ static void print_probes(const struct probes *p, size_t *n_attached, size_t *n_a
 	for (size_t i = 0; i < n; i++) {
 		const struct iot_probe *t = &table[i];
 		bool on = t->state == IOT_ATTACH_ATTACHED;
+		const char *why;
 
 		*n_attached += on;
-		printf("%-4u %-26s %-8s %-11s %-15s %s\n", t->id, t->name, *t->hook ? t->hook : "-",
-		       iot_attach_name(t->state), on ? iot_miss_name(t->miss) : "-",
-		       *t->detail ? t->detail
-		       : t->error ? strerror(-t->error)
-				  : "");
+		why = *t->detail ? t->detail : t->error ? strerror(-t->error) : "";
+		printf("%-4u %-26s %-8s %-11s %-*s%s%s\n", t->id, t->name, *t->hook ? t->hook : "-",
+		       iot_attach_name(t->state), *why ? 15 : 0, on ? iot_miss_name(t->miss) : "-",
+		       *why ? " " : "", why);
 	}
 	*n_all += n;
 }

@@ -14,7 +14,8 @@
 #include "format/render.h"
 
 /*
- * One request, at most IOT_RENDER_MAX bytes, newline included. r->part is the device the request was
+ * One request, at most IOT_RENDER_MAX bytes, newline included; 0: the format has no word for it, which the
+ * sidecar says. r->part is the device the request was
  * addressed to, and what CSV and JSON call dev; r->dev is its disk, the same number for the whole disk.
  * ctx->part and ctx->disk are their names, NULL where the segment has none.
  */

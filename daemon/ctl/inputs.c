@@ -76,6 +76,13 @@ int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **
 	r = ctl_scan_try(c, argc, argv, ret, &err);
 	if (r == -ENOENT && !c->filter.dev[0])
 		add_device_hint(argc, argv, &err);
+	if (r == -ENOENT && argc <= 1) {
+		size_t at = strlen(err.text);
+
+		/* A daemon of one's own writes elsewhere, whatever its socket. */
+		snprintf(err.text + at, sizeof(err.text) - at,
+			 "; name the PATH of the segments, or set IOTRACED_STATE_DIR");
+	}
 	return r < 0 ? ctl_scan_failed(r, &err) : CTL_OK;
 }
 
@@ -130,7 +137,7 @@ void ctl_note_device(const struct ctl *c, const struct iot_scan *scan, uint64_t 
 	for (size_t i = 0; i < l.n && len < sizeof(list); i++)
 		len += (size_t)snprintf(list + len, sizeof(list) - len, "%s%s", i ? ", " : "",
 					ctl_printable(l.names[i], a, sizeof(a)));
-	(void)ctl_fail(CTL_OK, "no request on '%s'; devices in this record: %s%s",
+	(void)ctl_fail(CTL_OK, "no request on '%s'; devices known to this record: %s%s",
 		       ctl_printable(c->filter.dev, a, sizeof(a)), l.n ? list : "none with a name",
 		       l.more ? ", ..." : "");
 }

@@ -54,8 +54,8 @@ const char ctl_help_verb_options[] =
 	"     --resolve MOUNT      report --by=file: find the names by walking this mount\n"
 	"     --logical-bytes N    report: bytes that the workload wrote, for write\n"
 	"                          amplification: 5GiB, or @FILE with numbers to add up\n"
-	"     --cacheability       report: what a cache of any size would have missed, with\n"
-	"                          and without swap\n"
+	"     --cacheability       report: misses of a cache of any size, with swap and\n"
+	"                          without\n"
 	"     --per-capture        drops: keep the captures of one boot apart\n"
 	"     --stream STREAM      follow: block or packet only\n";
 

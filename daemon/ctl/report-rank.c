@@ -258,8 +258,8 @@ static void print_notes(const struct report_view *v, FILE *f)
 	a[strcspn(a, ".")] = '\0';
 	fprintf(f,
 		"Paths as of now: %s. Files may have been renamed or deleted since.\n"
-		"%zu of %zu files on this mount have one",
-		a, found, v->n_wants);
+		"Files above that lie there: %zu, with a path: %zu",
+		a, v->n_wants, found);
 	if (reused)
 		fprintf(f, "; %zu numbers belong to younger files", reused);
 	if (ambiguous)

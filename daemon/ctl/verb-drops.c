@@ -456,9 +456,11 @@ static void print_sum(const struct iot_sum *s, const char *what)
 {
 	char buf[CTL_HUMAN_MAX];
 
-	if (s->n || s->unknown)
+	if (s->n)
 		printf("\n%s%s %s\n", s->unknown ? "At least " : "", ctl_human_count(s->n, buf),
 		       what);
+	else if (s->unknown)
+		printf("\nIt is not known how many %s\n", what);
 }
 
 static void print_rest(const struct drops *d)
@@ -470,9 +472,8 @@ static void print_rest(const struct drops *d)
 	print_sum(&d->unattributed, "more drops were lost without an owner");
 	print_sum(&d->missed, "drops were missed by the probe");
 	if (d->n_unsealed + d->n_unreadable > 0)
-		printf("\nAll figures are lower bounds: %zu segments have no footer, %zu no ledger "
-		       "that "
-		       "can be read\n",
+		printf("\nAll figures are lower bounds: segments without a footer: %zu, without a "
+		       "ledger that can be read: %zu\n",
 		       d->n_unsealed, d->n_unreadable);
 }
 

@@ -270,19 +270,26 @@ static const char *extent(const struct iot_packet_ruling *r)
 static void print_absences(const struct ctl_capture *c, const struct iot_packet_life *l)
 {
 	char name[64], text[2 * 64 + 1];
+	unsigned int n_not_wanted = 0;
 
 	printf("  not seen at:\n");
 	for (unsigned int i = 0; i < IOT_N_PACKET_PROBES; i++) {
 		uint16_t id = (uint16_t)(IOT_FIRST_PACKET_PROBE + i);
 		struct iot_verdict why;
+		const struct iot_probe *row = ctl_capture_probe_row(c, id);
 		enum iot_absence a;
 
-		if (!ctl_capture_probe_row(c, id) || ctl_probe_only_counts(id))
+		if (!row || ctl_probe_only_counts(id))
 			continue;
 		a = iot_doubts_absence(c->doubts, l, id, &why);
 		/* Lost there is said above. */
 		if (a == IOT_ABSENCE_PRESENT)
 			continue;
+		/* Most of them by default: the others would drown. */
+		if (a == IOT_ABSENCE_NOT_OBSERVED && row->state == IOT_ATTACH_NOT_NEEDED) {
+			n_not_wanted++;
+			continue;
+		}
 		ctl_capture_probe(c, id, name, sizeof(name));
 		printf("    %-24s %s%s\n", ctl_printable(name, text, sizeof(text)),
 		       a == IOT_ABSENCE_PROVED	       ? "it was not there (proved)"
@@ -293,6 +300,8 @@ static void print_absences(const struct ctl_capture *c, const struct iot_packet_
 			       : "");
 		print_reasons(&why, "      ");
 	}
+	if (n_not_wanted)
+		printf("    nothing looked at %u probes that were not asked for\n", n_not_wanted);
 }
 
 static void print_packet(const struct explain *x, struct ctl_capture *c,

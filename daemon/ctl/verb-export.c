@@ -134,6 +134,7 @@ static int copy_requests(const struct job *job, struct ctl_out *out, struct expo
 	struct ctl_naming naming = {.render = &render};
 	struct iot_request req;
 	struct iot_segment *s;
+	size_t n;
 	int r;
 
 	if (job->format->header)
@@ -142,9 +143,10 @@ static int copy_requests(const struct job *job, struct ctl_out *out, struct expo
 		if (r < 0)
 			return r;
 		ctl_naming_set(&naming, s, &req);
-		ctl_out_take(out,
-			     job->format->line(ctl_out_room(out, IOT_RENDER_MAX), &req, &render));
-		stats->requests++;
+		n = job->format->line(ctl_out_room(out, IOT_RENDER_MAX), &req, &render);
+		ctl_out_take(out, n);
+		stats->requests += n > 0;
+		stats->left_out += n == 0;
 	}
 	return 0;
 }
@@ -418,6 +420,15 @@ static int choose_stream(struct job *job)
 
 	if (job->format->packets && !packets)
 		return ctl_packets_none();
+	if (!job->format->packets && !job->format->packet_line && packets) {
+		if (!requests)
+			return ctl_fail(CTL_ERROR,
+					"--format=%s is for requests, and here are packets only; "
+					"pcapng, csv and jsonl take these",
+					job->format->name);
+		(void)ctl_fail(CTL_OK, "packets are left out; --format=%s is for requests",
+			       job->format->name);
+	}
 	job->packets = job->format->packets ||
 		       (job->format->packet_line &&
 			(f->flow.set || f->probe[0] || (packets && !requests)));

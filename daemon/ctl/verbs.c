@@ -9,6 +9,8 @@
 #include "daemon/ctl/ctl-util.h"
 #include "daemon/ctl/export.h"
 
+#define OPTION_COLUMN 26U /* where the help of an option begins */
+
 static const struct ctl_verb verbs[] = {
 	{"status", "", "What the daemon does: streams, losses, store", verb_status, CTL_LIVE,
 	 "The first line has the verdict on each stream: complete, lost or unknown.\n",
@@ -251,6 +253,36 @@ void ctl_help(void)
 	       ctl_help_verb_options, export_format_list(formats, sizeof(formats)));
 }
 
+/* Those lines of the options' help that name the verb: "report --by: how many ...". */
+static void print_options_of(const struct ctl_verb *v)
+{
+	const char *line = ctl_help_verb_options, *next;
+	bool shown = false, any = false;
+
+	for (; *line; line = next) {
+		const char *names = line + OPTION_COLUMN, *end = strchr(line, '\n');
+		size_t len = strlen(v->name);
+
+		next = end + 1;
+		/* What begins further right goes on with the one above. */
+		if (strspn(line, " ") < OPTION_COLUMN) {
+			const char *colon = memchr(names, ':', (size_t)(end - names));
+
+			shown = false;
+			for (const char *p = names; colon && p + len <= colon && !shown; p++)
+				shown = strncmp(p, v->name, len) == 0 &&
+					(p == names || p[-1] == ' ') && strchr(" ,:", p[len]);
+		}
+		if (shown && !any)
+			printf("Options of this verb:\n");
+		any |= shown;
+		if (shown)
+			printf("%.*s", (int)(next - line), line);
+	}
+	if (any)
+		printf("\n");
+}
+
 void ctl_help_verb(const struct ctl_verb *v)
 {
 	char formats[EXPORT_FORMAT_LIST_MAX];
@@ -268,8 +300,6 @@ void ctl_help_verb(const struct ctl_verb *v)
 		printf("Filters:\n%s%s%s\n", ctl_help_time,
 		       v->takes & CTL_TAKES_FILTERS ? ctl_help_filters : "",
 		       v->takes & (CTL_TAKES_FILTERS | CTL_TAKES_FLOW) ? ctl_help_flow : "");
-	if (v->takes & (CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT | CTL_TAKES_VERBOSE | CTL_TAKES_REPORT |
-			CTL_TAKES_DROPS | CTL_TAKES_STREAM))
-		printf("Options of single verbs:\n%s\n", ctl_help_verb_options);
+	print_options_of(v);
 	printf("Options:\n%s", ctl_help_options);
 }

@@ -220,10 +220,15 @@ assert_eq "drops: a place has a number per capture" "null 3" \
 assert_eq "drops: without a footer" "null null null 1 torn" \
 	"$("$ctl" --json drops torn 2>/dev/null | jq -r '[.not_selected, .unattributed, .missed, .unsealed, .record.verdict] | map(. // "null" | tostring) | join(" ")')"
 assert_eq "drops: text says at least" 4 \
-	"$("$ctl" --no-pager drops torn 2>/dev/null | grep -cE '^At least 0 |^All figures are lower bounds: 1 segments have no footer')"
+	"$("$ctl" --no-pager drops torn 2>/dev/null | grep -cE '^It is not known how many |^All figures are lower bounds: segments without a footer: 1,')"
 
 # ---- exports ------------------------------------------------------------------------------------------------
 
+for format in blktrace fio oracleGeneral perfetto; do
+	"$ctl" export --format=$format --output none.$format lost 2>err
+	assert_eq "$format: packets alone are refused" "1 1 " \
+		"$? $(grep -c "format=$format is for requests, and here are packets only" err) $(ls -d none.* 2>/dev/null)"
+done
 "$ctl" cat --json lost >lost.jsonl 2>/dev/null
 for format in csv jsonl pcapng; do
 	assert_status "$format: export" 0 "$ctl" export --format="$format" --output="out.$format" lost

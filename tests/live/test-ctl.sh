@@ -465,11 +465,11 @@ fails "a device in place of a path" 1 'vda: No such file.*; for a device write -
 for verb in "cat --json" "export --format=jsonl"; do
 	# shellcheck disable=SC2086 # a verb with its option
 	fails "$verb: a device that is not in the record" 0 \
-		"^iotracectl: no request on 'sda'; devices in this record: .*sdb" "$ctl" $verb --dev sda whole
+		"^iotracectl: no request on 'sda'; devices known to this record: .*sdb" "$ctl" $verb --dev sda whole
 done
 "$ctl" report --dev sda whole >none.txt 2>none.err
 assert_eq "report: a device that is not in the record" "0 1 No requests pass the filters." \
-	"$? $(grep -c "no request on 'sda'; devices in this record: .*nvme0n1" none.err) $(tail -n 1 none.txt)"
+	"$? $(grep -c "no request on 'sda'; devices known to this record: .*nvme0n1" none.err) $(tail -n 1 none.txt)"
 for d in sdb nvme0n1p2 8:16; do
 	assert_eq "a device of the record is not called absent: $d" 0 \
 		"$("$ctl" cat --dev $d --min-latency 1h whole 2>&1 | wc -l)"
