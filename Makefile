@@ -167,6 +167,12 @@ check: ## Run all tests: unit, golden, fuzz-smoke, live, vm (KIND=..., T=... sel
 	$(Q)$(MAKE) -j$$(nproc) all tests-bin
 	$(Q)tests/run-all.sh
 
+# How often the power fails under a recording machine; make check takes a few of it.
+TIMES ?= 100
+.PHONY: power-cut
+power-cut: all tests-bin ## Cut the power of a machine under load TIMES=100 times, and look at each disk (root)
+	$(Q)KIND=live T=live/test-power-cut POWER_CUTS=$(TIMES) tests/run-all.sh
+
 .PHONY: run
 run: ## Install dependencies, build, record real I/O in the foreground, show what was seen (root)
 	$(Q)tests/lib/install-deps.sh build

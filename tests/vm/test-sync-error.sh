@@ -6,8 +6,8 @@
 # all is well although the bytes are not there. So the segment is written anew when the disk is back, and
 # after the page cache is gone every record is still on the disk.
 #
-# vm-kernels: 5.10 7
-# timeout: 120
+# vm-kernels: 5.10
+# timeout: 240
 # vm: --memory 512 --disk state=64M --disk load=64M --module dm-flakey --tool dmsetup --tool mkfs.ext4 --tool dumpe2fs
 # vm: --built iotraced --built iotracectl --tool jq
 
