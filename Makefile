@@ -162,7 +162,7 @@ deps: ## Install what building and testing needs (Debian, root)
 	$(Q)tests/lib/install-deps.sh
 
 .PHONY: check
-check: ## Run all tests: unit, golden, fuzz-smoke, live, vm (KIND=..., T=... select)
+check: ## Run all tests: unit, golden, fuzz-smoke, live, systemd, vm (KIND=..., T=... select)
 	$(Q)tests/lib/install-deps.sh check
 	$(Q)$(MAKE) -j$$(nproc) all tests-bin
 	$(Q)tests/run-all.sh

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The check runner: `make check`. Runs the kinds of test in order (unit, golden, fuzz-smoke, lint, live, vm),
-# adds up what they printed and ends with one line: "N passed, N failed, N skipped".
+# The check runner: `make check`. Runs the kinds of test in order (unit, golden, fuzz-smoke, lint, live, systemd,
+# vm), adds up what they printed and ends with one line: "N passed, N failed, N skipped".
 #
 # What is a test (no list to keep; put a file in its place):
 #	unit		$B/tests/unit/test-*			cmocka programs; each of their cases counts
@@ -11,6 +11,7 @@
 #	fuzz-smoke	$B/tests/fuzz-replay/fuzz-*, tests/fuzz/test-*.sh
 #	lint		tests/lint/test-*.sh			make lint, one result a part
 #	live		tests/live/test-*.sh			on this host, as root, one at a time
+#	systemd		tests/systemd/test-*.sh			in a machine with this Debian's systemd, one at a time
 #	vm		tests/vm/test-*.sh			in a machine with each kernel, $VM_JOBS at a time
 # Every test prints "ok NAME", "not ok NAME: reason" and "skip NAME: reason" lines (tests/lib/tap.sh; cmocka's own
 # TAP for unit programs). What failed is named once more before the last line. A test that exits non-zero without such a line, runs into its time limit or prints no
@@ -30,7 +31,7 @@ cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
 case $B in /*) ;; *) B=$PWD/$B ;; esac
 logs=${LOGS:-$B/test-logs}
-kinds=${KIND:-unit golden fuzz-smoke lint live vm}
+kinds=${KIND:-unit golden fuzz-smoke lint live systemd vm}
 pick=${T:-}
 vm_jobs=${VM_JOBS:-2}
 kernels=${KERNELS:-$(tests/vm/kernels.sh --list)}
@@ -192,9 +193,10 @@ for kind in $kinds; do
 	fuzz | fuzz-smoke) run_fuzz ;;
 	lint) run_scripts lint lint 900 ;;
 	live) run_scripts live live 300 ;;
+	systemd) run_scripts systemd systemd 300 ;;
 	vm) run_vm ;;
 	*)
-		echo "unknown kind '$kind' (unit golden fuzz-smoke lint live vm)" >&2
+		echo "unknown kind '$kind' (unit golden fuzz-smoke lint live systemd vm)" >&2
 		exit 2
 		;;
 	esac

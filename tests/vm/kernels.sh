@@ -39,22 +39,8 @@ recipe() {
 	esac
 }
 
-# The archive's address as the host's own sources have it ($1: a pattern of release names). apt parses
-# every style of source entry for us; entries which are known to be Debian's come first.
-# shellcheck disable=SC2016 # the $(...) are apt's own
-mirror() {
-	apt-get indextargets 'Created-By: Packages' \
-		--format '$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' 2>/dev/null |
-		awk -v want="$1" '
-			$NF == "main" && $(NF - 1) ~ want {
-				uri = $(NF - 2)
-				if (NF == 4 && $1 == "Debian")
-					known = known ? known : uri
-				else
-					other = other ? other : uri
-			}
-			END { print known ? known : other }'
-}
+# shellcheck source=tests/lib/mirror.sh
+. "$(dirname "$0")/../lib/mirror.sh"
 
 apt_private() {
 	local tool=$1 dir=$2

@@ -1,0 +1,119 @@
+# shellcheck shell=sh
+# SPDX-License-Identifier: BSD-2-Clause
+# shellcheck disable=SC1091,SC2034,SC2154 # libraries and variables of the guest
+#
+# The unit under a real systemd: started as installed, asked by whom it may be, reloaded, restarted, and killed
+# again and again while numbered I/O goes on. See tests/systemd/test-service.sh.
+
+. ./tap.sh
+. ./diskstats.sh
+. ./daemon.sh
+IOTRACED=/usr/sbin/iotraced IOTRACECTL=/usr/bin/iotracectl
+iot_state=/var/lib/iotraced iot_dir=/run/iot-test iot_sock=/run/iotraced/control.sock
+mkdir -p "$iot_dir"
+note "$(systemctl --version | head -n 1), kernel $(uname -r)"
+
+load=''
+for dir in /sys/block/nvme*n1; do
+	read -r serial <"$dir/device/serial"
+	[ "$serial" != load ] || load=${dir##*/}
+done
+[ -n "$load" ] || bail "disk" "not found"
+printf 'devices:\n  include: [%s]\nstreams:\n  block:\n    block_age: 50ms\n    segment_age: 2s\n' "$load" >/etc/iotraced/conf.d/test.yaml
+
+write() { dd if=/dev/zero of="/dev/$load" bs=4k count="$1" oflag=direct 2>/dev/null; }
+property() { systemctl show -P "$1" iotraced; }
+status() { ctl --json status; }
+captures() { find "$iot_state" -name 'block-*' -printf '%f\n' | cut -d- -f2 | sort -u | wc -l; }
+unit_is() { [ "$(property ActiveState)/$(property SubState)" = "$1" ]; }
+answers() { ctl status; }
+
+# ---- start ---------------------------------------------------------------------------------------------------
+
+assert_status "the unit is as systemd wants it" 0 systemd-analyze verify --man=no /usr/lib/systemd/system/iotraced.service
+systemd-sysusers || bail "sysusers" "it failed"
+systemctl daemon-reload
+before=$(diskstats_snapshot "$load")
+assert_status "enable --now" 0 systemctl enable --now iotraced
+assert_eq "it runs" active/running "$(property ActiveState)/$(property SubState)"
+assert_status "it answers at once: ready means ready" 0 ctl status
+assert_eq "it runs as" iotraced "$(ps -o user= -p "$(property MainPID)" 2>/dev/null || stat -c %U "/proc/$(property MainPID)")"
+assert_eq "with these capabilities only" "cap_perfmon,cap_bpf" \
+	"$(sed -n 's/^CapEff:\t0*//p' "/proc/$(property MainPID)/status" | sed 's/^c000000000$/cap_perfmon,cap_bpf/')"
+assert_num "a status line" "$(property StatusText | wc -c)" -gt 10
+assert_num "what a successor needs is kept" "$(property NFileDescriptorStore)" -gt 5
+assert_eq "modes of state and run directory" "750 iotraced 755 iotraced" \
+	"$(stat -c '%a %U' "$iot_state" /run/iotraced | xargs)"
+
+# ---- who may ask -------------------------------------------------------------------------------------------------
+
+# as GROUP COMMAND...	as nobody, in that group
+as() {
+	_group=$1
+	shift
+	setpriv --reuid nobody --regid nogroup --groups "$_group" "$@"
+}
+assert_status "a stranger is refused" 4 as nogroup iotracectl --socket "$iot_sock" status
+assert_status "group iotraced may ask" 0 as iotraced iotracectl --socket "$iot_sock" status
+assert_status "and change nothing" 4 as iotraced iotracectl --socket "$iot_sock" rotate
+assert_status "group iotraced-admin may rotate as well" 0 as iotraced,iotraced-admin iotracectl --socket "$iot_sock" rotate
+
+# ---- reload, restart ---------------------------------------------------------------------------------------------
+
+pid=$(property MainPID)
+write 300
+assert_status "reload" 0 systemctl reload iotraced
+assert_status "it runs on" 0 wait_for 20 unit_is active/running
+assert_eq "as the same process" "$pid" "$(property MainPID)"
+write 300
+echo 'streams: [' >/etc/iotraced/conf.d/wrong.yaml
+systemctl reload iotraced
+assert_status "a wrong configuration changes nothing" 0 ctl status
+rm /etc/iotraced/conf.d/wrong.yaml
+write 100
+assert_eq "one capture so far" 1 "$(captures)"
+
+# ---- killed ------------------------------------------------------------------------------------------------------
+
+(while [ ! -e /run/iot-test/enough ]; do write 500; done) &
+writer=$!
+kills=0
+while [ "$kills" -lt 20 ]; do
+	pid=$(property MainPID)
+	kill -KILL "$pid"
+	kills=$((kills + 1))
+	# Every third one while it starts.
+	[ $((kills % 3)) != 0 ] || { sleep 0.4; continue; }
+	# shellcheck disable=SC2317 # called by way of wait_for
+	new_one() { [ "$(property MainPID)" != "$pid" ] && unit_is active/running; }
+	wait_for 30 new_one || bail "restart after kill $kills" "$(property ActiveState) $(property Result)"
+done
+wait_for 30 answers || bail "after $kills kills" "it does not answer"
+touch /run/iot-test/enough
+wait "$writer"
+wait_for 20 diskstats_idle "$load"
+note "$(property NRestarts) restarts by systemd"
+assert_num "systemd restarted it" "$(property NRestarts)" -ge 15
+assert_eq "one capture still" 1 "$(captures)"
+assert_status "stop" 0 systemctl stop iotraced
+after=$(diskstats_snapshot "$load")
+want=$(($(diskstats_delta "$before" "$after" reads) + $(diskstats_delta "$before" "$after" writes)))
+assert_eq "stopped without complaint" "success 0" "$(property Result) $(property ExecMainStatus)"
+assert_eq "nothing is kept of what has ended" 0 "$(property NFileDescriptorStore)"
+assert_status "the record is complete" 0 iotracectl verify "$iot_state"
+assert_eq "requests produced = stored" "$want" "$(iot_cat | wc -l)"
+assert_eq "none twice" "" "$(iot_cat | jq -r .id | sort | uniq -d | head -n 3)"
+
+# ---- restart -----------------------------------------------------------------------------------------------------
+
+systemctl start iotraced || bail "start again" "it failed"
+write 200
+assert_status "restart" 0 systemctl restart iotraced
+assert_status "it answers after the restart" 0 ctl status
+write 200
+systemctl stop iotraced
+assert_status "every capture is complete" 0 iotracectl verify "$iot_state"
+assert_eq "nothing is left open" "" "$(find "$iot_state" -name '*.open')"
+assert_status "nothing of it failed" 0 test -z "$(systemctl --failed --no-legend --plain | grep iotraced)"
+[ "$tap_n_not_ok" = 0 ] || journalctl -u iotraced --no-pager | tail -n 40 | sed 's/^/# /'
+tap_end
