@@ -162,10 +162,16 @@ deps: ## Install what building and testing needs (Debian, root)
 	$(Q)tests/lib/install-deps.sh
 
 .PHONY: check
-check: ## Run all tests: unit, golden, fuzz-smoke, live, systemd, vm (KIND=..., T=... select)
+check: ## Run all tests: unit, golden, fuzz-smoke, live, vm (KIND=..., T=... select)
 	$(Q)tests/lib/install-deps.sh check
 	$(Q)$(MAKE) -j$$(nproc) all tests-bin
 	$(Q)tests/run-all.sh
+
+.PHONY: systemd
+systemd: ## Try the unit under this Debian's systemd in a virtual machine, with kills under I/O (root)
+	$(Q)tests/lib/install-deps.sh systemd
+	$(Q)$(MAKE) -j$$(nproc) all tests-bin
+	$(Q)KIND=systemd tests/run-all.sh
 
 # How often the power fails under a recording machine; make check takes a few of it.
 TIMES ?= 100

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The check runner: `make check`. Runs the kinds of test in order (unit, golden, fuzz-smoke, lint, live, systemd,
-# vm), adds up what they printed and ends with one line: "N passed, N failed, N skipped".
+# The check runner: `make check`. Runs the kinds of test in order (unit, golden, fuzz-smoke, lint, live, vm; systemd
+# if asked for), adds up what they printed and ends with one line: "N passed, N failed, N skipped".
 #
 # What is a test (no list to keep; put a file in its place):
 #	unit		$B/tests/unit/test-*			cmocka programs; each of their cases counts
@@ -13,10 +13,10 @@
 #	live		tests/live/test-*.sh			on this host, as root, one at a time
 #	systemd		tests/systemd/test-*.sh			in a machine with this Debian's systemd, one at a time
 #	vm		tests/vm/test-*.sh			in a machine with each kernel, $VM_JOBS at a time
-# Every test prints "ok NAME", "not ok NAME: reason" and "skip NAME: reason" lines (tests/lib/tap.sh; cmocka's own
-# TAP for unit programs). What failed is named once more before the last line. A test that exits non-zero without such a line, runs into its time limit or prints no
-# result at all has failed; one that exits 77 is skipped. Scripts may carry "# timeout: SEC" and, for vm,
-# "# vm-kernels: LABEL..." and run.sh's "# vm: OPTIONS".
+# Every test prints "ok NAME", "not ok NAME: reason" and "skip NAME: reason" lines (tests/lib/tap.sh; cmocka's own TAP for
+# unit programs). What failed is named once more before the last line. A test that exits non-zero without such a line,
+# runs into its time limit or prints no result at all has failed; one that exits 77 is skipped. Scripts may carry
+# "# timeout: SEC" and, for vm, "# vm-kernels: LABEL..." and run.sh's "# vm: OPTIONS".
 #
 # Environment: KIND="unit live" only these kinds · T=PART only tests whose name (kind/name, vm/LABEL/name)
 # contains PART · VM_JOBS=2 · KERNELS="5.10 6.1" · ALL_KERNELS=1 whatever "vm-kernels" says · WRAP="valgrind ..." in
@@ -31,7 +31,7 @@ cd "$(dirname "$0")/.." || exit 1
 B=${B:-build}
 case $B in /*) ;; *) B=$PWD/$B ;; esac
 logs=${LOGS:-$B/test-logs}
-kinds=${KIND:-unit golden fuzz-smoke lint live systemd vm}
+kinds=${KIND:-unit golden fuzz-smoke lint live vm}
 pick=${T:-}
 vm_jobs=${VM_JOBS:-2}
 kernels=${KERNELS:-$(tests/vm/kernels.sh --list)}

@@ -38,8 +38,8 @@ assert_status "enable --now" 0 systemctl enable --now iotraced
 assert_eq "it runs" active/running "$(property ActiveState)/$(property SubState)"
 assert_status "it answers at once: ready means ready" 0 ctl status
 assert_eq "it runs as" iotraced "$(ps -o user= -p "$(property MainPID)" 2>/dev/null || stat -c %U "/proc/$(property MainPID)")"
-assert_eq "with these capabilities only" "cap_perfmon,cap_bpf" \
-	"$(sed -n 's/^CapEff:\t0*//p' "/proc/$(property MainPID)/status" | sed 's/^c000000000$/cap_perfmon,cap_bpf/')"
+assert_eq "with these capabilities only: bpf, perfmon, syslog" c400000000 \
+	"$(sed -n 's/^CapEff:\t0*//p' "/proc/$(property MainPID)/status")"
 assert_num "a status line" "$(property StatusText | wc -c)" -gt 10
 assert_num "what a successor needs is kept" "$(property NFileDescriptorStore)" -gt 5
 assert_eq "modes of state and run directory" "750 iotraced 755 iotraced" \
