@@ -80,6 +80,7 @@ pk_run --functions "$pk_tcp"
 pk_check_identity 20
 # With the rights of the service: the self-test makes itself a user namespace.
 pk_label='as the service'
+# shellcheck disable=SC3045 # busybox has it
 ulimit -l unlimited # as the unit does; kernels before 5.11 charge maps to it
 as_service() {
 	/usr/local/bin/setpriv --reuid 65534 --regid 65534 --clear-groups --inh-caps -all,+perfmon,+bpf \
