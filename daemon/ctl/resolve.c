@@ -43,7 +43,8 @@ static struct resolve_want *find_want(const struct walk *w, uint64_t ino)
 {
 	const struct resolve_want key = {.ino = ino};
 
-	return bsearch(&key, w->wants, w->n, sizeof(*w->wants), compare_wants);
+	/* Without any there is no table, which bsearch must not be given. */
+	return w->n ? bsearch(&key, w->wants, w->n, sizeof(*w->wants), compare_wants) : NULL;
 }
 
 static int look(int fd, const char *name, int flags, struct statx *st)
