@@ -57,7 +57,7 @@ const volatile bool block_blkio_cgroups = true;	 /* so is the io controller */
 const volatile bool block_memstall = false; /* pressure accounting runs: direct reclaim is marked */
 const volatile bool block_swap_by_area = false; /* the rule for kernels without flag or page */
 
-#define BLOCK_SWAP_AREAS 16
+#define BLOCK_SWAP_AREAS 32 /* MAX_SWAPFILES is below that on every kernel */
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
