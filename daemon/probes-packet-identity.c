@@ -68,8 +68,7 @@ uint64_t probes_packet_missed(struct probes *p, size_t i, uint64_t sum)
 
 /* ---- the try ---------------------------------------------------------------------------------- */
 
-struct
-try {
+struct trial {
 	struct probes *p;
 	struct packet_traffic traffic;
 	struct packet_judge judge;
@@ -94,7 +93,7 @@ static int set_gate(struct probes *p, bool open)
 	return r;
 }
 
-static int take_records(struct try *t, struct ring *ring)
+static int take_records(struct trial *t, struct ring *ring)
 {
 	while (ring_refresh(ring)) {
 		const struct ev_packet *e;
@@ -116,7 +115,7 @@ static int take_records(struct try *t, struct ring *ring)
 	return 0;
 }
 
-static int take_all_records(struct try *t)
+static int take_all_records(struct trial *t)
 {
 	int r = 0;
 
@@ -126,7 +125,7 @@ static int take_all_records(struct try *t)
 }
 
 /* What did not fit into the ring. Nothing runs any more. */
-static int take_losses(struct try *t)
+static int take_losses(struct trial *t)
 {
 	struct probes *p = t->p;
 	_cleanup_free_ struct ev_ledger_key *keys = NULL;
@@ -146,7 +145,7 @@ static int take_losses(struct try *t)
 	return r;
 }
 
-static bool all_have_ended(const struct try *t)
+static bool all_have_ended(const struct trial *t)
 {
 	struct packet_findings f;
 
@@ -155,7 +154,7 @@ static bool all_have_ended(const struct try *t)
 }
 
 /* Until everything is sent, and what was sent has ended, or has had the time to. */
-static int watch_traffic(struct try *t, char *what, size_t size)
+static int watch_traffic(struct trial *t, char *what, size_t size)
 {
 	const struct timespec tick = {.tv_nsec = TICK_MS * 1000000L};
 	int r, q;
@@ -176,7 +175,7 @@ static int watch_traffic(struct try *t, char *what, size_t size)
 }
 
 /* The gate is open. */
-static int try_traffic(struct try *t, char *what, size_t size)
+static int try_traffic(struct trial *t, char *what, size_t size)
 {
 	int r = packet_traffic_start(&t->traffic, what, size);
 
@@ -187,7 +186,7 @@ static int try_traffic(struct try *t, char *what, size_t size)
 }
 
 /* -EILSEQ: ids were not packets. */
-static int judge(const struct try *t, char *detail, size_t size)
+static int judge(const struct trial *t, char *detail, size_t size)
 {
 	const struct packet_bpf__bss *bss = t->p->packet_skel->bss;
 	uint64_t unseen = bss->packet_unseen_births + bss->packet_unseen_ends;
@@ -211,7 +210,7 @@ static int judge(const struct try *t, char *detail, size_t size)
 
 static int try_hooks(struct probes *p, char *detail, size_t size)
 {
-	struct try *t = calloc(1, sizeof(*t));
+	struct trial *t = calloc(1, sizeof(*t));
 	char what[48] = "the gate";
 	int r, q;
 

@@ -58,6 +58,20 @@ static int find_device(struct ctl_asked_list *l, const struct iot_segment *s, ui
 	return 0;
 }
 
+bool ctl_asked_has_blocks(const struct iot_request *req)
+{
+	return (req->op == IOT_OP_READ || req->op == IOT_OP_WRITE ||
+		req->op == IOT_OP_ZONE_APPEND) &&
+	       req->bytes &&
+	       req->sector < ((1ULL << CTL_BLOCK_BITS) - UINT32_MAX) * (CTL_BLOCK_BYTES / 512);
+}
+
+void ctl_asked_blocks(const struct ctl_asked *a, uint64_t *ret_first, uint64_t *ret_last)
+{
+	*ret_first = a->sector * 512 / CTL_BLOCK_BYTES;
+	*ret_last = (a->sector * 512 + a->bytes - 1) / CTL_BLOCK_BYTES;
+}
+
 static uint64_t asked_ns(const struct iot_request *req)
 {
 	return req->start_ns	? req->start_ns

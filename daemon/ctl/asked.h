@@ -28,6 +28,13 @@ struct ctl_asked_device {
 /* What has a place on a disk, or is a flush. */
 typedef bool ctl_asked_fn(const struct iot_request *req);
 
+/* Reads and writes are accesses to blocks of this size. */
+#define CTL_BLOCK_BYTES 4096U
+#define CTL_BLOCK_BITS \
+	48 /* a block's number has no more: a disk would have to be larger than 2^60 bytes */
+ctl_asked_fn ctl_asked_has_blocks;
+void ctl_asked_blocks(const struct ctl_asked *a, uint64_t *ret_first, uint64_t *ret_last);
+
 struct ctl_asked_list;
 struct ctl_asked_stats {
 	uint64_t requests;

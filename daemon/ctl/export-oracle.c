@@ -15,19 +15,9 @@
 
 #include "daemon/ctl/asked.h"
 #include "daemon/ctl/export.h"
-#include "daemon/ctl/report-cache.h"
 
-#define BLOCK_BITS 48
 #define NEVER UINT64_MAX
 #define RECORD_BYTES 24U
-
-static bool is_access(const struct iot_request *req)
-{
-	return (req->op == IOT_OP_READ || req->op == IOT_OP_WRITE ||
-		req->op == IOT_OP_ZONE_APPEND) &&
-	       req->bytes &&
-	       req->sector < ((1ULL << BLOCK_BITS) - UINT32_MAX) * (CACHE_BLOCK_BYTES / 512);
-}
 
 /* In: accesses by device, block and time; `sector` is their number. */
 static int add_accesses(struct ctl_asked_list *list, uint64_t first_ns, struct bt_sort *by_block,
@@ -38,9 +28,10 @@ static int add_accesses(struct ctl_asked_list *list, uint64_t first_ns, struct b
 	int r;
 
 	while ((r = ctl_asked_next(list, &a, err)) == 0) {
-		uint64_t last = (a.sector * 512 + a.bytes - 1) / CACHE_BLOCK_BYTES;
+		uint64_t block, last;
 
-		for (uint64_t block = a.sector * 512 / CACHE_BLOCK_BYTES; block <= last; block++) {
+		ctl_asked_blocks(&a, &block, &last);
+		for (; block <= last; block++) {
 			const struct bt_event e = {
 				.device = a.device,
 				.time_ns = block,
@@ -59,7 +50,7 @@ static int add_accesses(struct ctl_asked_list *list, uint64_t first_ns, struct b
 /* Out: accesses by number; `sector` is that of the next, the object stands where the sort does not look. */
 static int add_known(const struct bt_event *access, uint64_t next, struct bt_sort *by_number)
 {
-	uint64_t object = (uint64_t)(access->device + 1) << BLOCK_BITS | access->time_ns;
+	uint64_t object = (uint64_t)(access->device + 1) << CTL_BLOCK_BITS | access->time_ns;
 	const struct bt_event e = {
 		.time_ns = access->sector,
 		.sector = next,
@@ -103,7 +94,7 @@ static int write_accesses(struct bt_sort *by_number, struct ctl_out *out)
 	int r = 0;
 
 	while (!out->error && (r = bt_sort_next(by_number, &e)) == 0) {
-		uint32_t seconds = htole32(e.bytes), size = htole32(CACHE_BLOCK_BYTES);
+		uint32_t seconds = htole32(e.bytes), size = htole32(CTL_BLOCK_BYTES);
 		uint64_t object = htole64((uint64_t)e.action << 32 | e.pid);
 		uint64_t next = htole64(e.sector);
 		char *p = ctl_out_room(out, RECORD_BYTES);
@@ -128,7 +119,7 @@ int export_oracle(const struct ctl *c, struct iot_scan *scan, const char *note, 
 
 	(void)c;
 	(void)note;
-	r = ctl_asked_read(scan, is_access, &list, &asked, err);
+	r = ctl_asked_read(scan, ctl_asked_has_blocks, &list, &asked, err);
 	if (r < 0)
 		return r;
 	stats->requests = asked.requests;

@@ -28,23 +28,16 @@ void report_cache_done(struct report_cache *c)
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
-static bool has_data(const struct iot_request *req)
-{
-	return (req->op == IOT_OP_READ || req->op == IOT_OP_WRITE ||
-		req->op == IOT_OP_ZONE_APPEND) &&
-	       req->bytes && req->sector <= UINT64_MAX / 512 - UINT32_MAX;
-}
-
 static int add_request(struct report_cache *c, const struct ctl_asked *a)
 {
-	uint64_t first = a->sector * 512 / CACHE_BLOCK_BYTES;
-	uint64_t last = (a->sector * 512 + a->bytes - 1) / CACHE_BLOCK_BYTES;
 	enum mrc_kind kind = a->op == IOT_OP_READ ? MRC_READ : MRC_WRITE;
 	uint32_t slice = (uint32_t)((a->time_ns - c->first_ns) / c->slice_ns);
+	uint64_t block, last;
 	int r = 0;
 
+	ctl_asked_blocks(a, &block, &last);
 	c->swap |= a->swap != IOT_SWAP_NONE;
-	for (uint64_t block = first; block <= last && r == 0; block++) {
+	for (; block <= last && r == 0; block++) {
 		r = mrc_access(c->curves[CACHE_ALL], a->device, block, kind, slice);
 		if (r == 0 && a->swap == IOT_SWAP_NONE)
 			r = mrc_access(c->curves[CACHE_WITHOUT_SWAP], a->device, block, kind,
@@ -65,7 +58,7 @@ int report_cache_read(struct report_cache *c, struct iot_scan *scan, struct iot_
 		if (r < 0)
 			return iot_error_set(err, r, "out of memory");
 	}
-	r = ctl_asked_read(scan, has_data, &list, &stats, err);
+	r = ctl_asked_read(scan, ctl_asked_has_blocks, &list, &stats, err);
 	if (r < 0)
 		return r;
 	c->requests = stats.requests;
@@ -118,7 +111,7 @@ static int print_curves(const struct report_cache *c, FILE *f, bool color)
 	for (unsigned int bit = top < MAX_ROWS ? 0 : top - MAX_ROWS + 1; bit <= top; bit++) {
 		uint64_t blocks = 1ULL << bit;
 
-		ctl_table_cell(t, "%s", ctl_human_size(blocks * CACHE_BLOCK_BYTES, buf));
+		ctl_table_cell(t, "%s", ctl_human_size(blocks * CTL_BLOCK_BYTES, buf));
 		for (unsigned int of = 0; of < (c->swap ? CACHE_N : 1U); of++)
 			for (unsigned int k = 0; k < MRC_N_KINDS; k++)
 				ratio_cell(t, c, of, k, blocks);
@@ -131,7 +124,7 @@ static int print_curves(const struct report_cache *c, FILE *f, bool color)
 
 static uint64_t in_bytes(double blocks)
 {
-	return (uint64_t)(blocks + 0.5) * CACHE_BLOCK_BYTES;
+	return (uint64_t)(blocks + 0.5) * CTL_BLOCK_BYTES;
 }
 
 static int print_working_set(const struct report_cache *c, FILE *f, bool color)
@@ -191,7 +184,7 @@ static struct json_object *point_json(const struct report_cache *c, enum cache_o
 	static const char *const ratios[] = {"read_miss_ratio", "write_miss_ratio"};
 	struct json_object *o = json_object_new_object();
 
-	add(o, "cache_bytes", ctl_json_u64(blocks * CACHE_BLOCK_BYTES));
+	add(o, "cache_bytes", ctl_json_u64(blocks * CTL_BLOCK_BYTES));
 	for (unsigned int k = 0; k < MRC_N_KINDS; k++) {
 		double n = (double)mrc_accesses(c->curves[of], k);
 		double missed = mrc_misses(c->curves[of], k, blocks);
@@ -229,7 +222,7 @@ struct json_object *report_cache_json(const struct report_cache *c)
 	struct json_object *o = json_object_new_object(), *set = json_object_new_object();
 	struct json_object *rows = json_object_new_array();
 
-	add(o, "block_bytes", ctl_json_u64(CACHE_BLOCK_BYTES));
+	add(o, "block_bytes", ctl_json_u64(CTL_BLOCK_BYTES));
 	add(o, "requests", ctl_json_u64(c->requests));
 	add(o, "left_out", ctl_json_u64(c->left_out));
 	add(o, "all", curve_json(c, CACHE_ALL));

@@ -8,7 +8,6 @@
 #include "daemon/ctl/mrc.h"
 #include "format/scan.h"
 
-#define CACHE_BLOCK_BYTES 4096U
 #define CACHE_SLICES 16U
 
 enum cache_of {
