@@ -312,7 +312,12 @@ int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n,
 	return 0;
 }
 
-static bool same_chain(const struct iot_segment *x, const struct iot_segment *y)
+const struct iot_filter *iot_scan_filter(const struct iot_scan *sc)
+{
+	return &sc->filter;
+}
+
+bool iot_same_capture(const struct iot_segment *x, const struct iot_segment *y)
 {
 	const struct iot_segment_info *a = iot_segment_info(x), *b = iot_segment_info(y);
 
@@ -333,7 +338,7 @@ int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, st
 		int r;
 
 		for (k = i + 1; k < sc->n_segments; k++)
-			if (!same_chain(sc->segments[i], sc->segments[k]))
+			if (!iot_same_capture(sc->segments[i], sc->segments[k]))
 				break;
 		r = iot_verify_many(sc->segments + i, k - i, full, &one, err);
 		if (r < 0)

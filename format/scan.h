@@ -59,6 +59,10 @@ int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segme
 /* The same for observations of packets. Streams are independent of each other. */
 int iot_scan_next_packet(struct iot_scan *sc, struct iot_packet *ret,
 			 struct iot_segment **ret_segment, struct iot_error *err) IOT_MUST_CHECK;
+/* What it was opened with; borrowed. */
+const struct iot_filter *iot_scan_filter(const struct iot_scan *sc);
+/* Of one stream and capture: the segments of a chain. */
+bool iot_same_capture(const struct iot_segment *x, const struct iot_segment *y);
 /* Segments of one stream. */
 size_t iot_scan_n_stream(const struct iot_scan *sc, enum iot_stream stream);
 /* Losses of all segments that pass the filter (op, dev, time). Caller frees. */

@@ -134,11 +134,30 @@ bool ctl_being_recorded(const struct iot_segment *s);
 size_t ctl_n_unsealed(const struct iot_scan *scan);
 /* All losses are counted: no segment of the verdict is unsealed, recovered or damaged. */
 bool ctl_losses_final(const struct iot_scan *scan, const struct iot_verdict *v);
-/* iot_verify_segment and iot_scan_verdict, with being_recorded and the words for it. */
+/* iot_verify_segment and iot_scan_verdict, with being_recorded and the words for it, and with what no capture
+ * recorded of a time that was asked for. */
 int ctl_verify_segment(struct iot_segment *s, struct iot_verdict *ret,
 		       struct iot_error *err) IOT_MUST_CHECK;
 int ctl_scan_verdict(struct iot_scan *scan, bool full, struct iot_verdict *ret,
 		     struct iot_error *err) IOT_MUST_CHECK;
+
+/* ---- cover.c ---- */
+
+/* What a capture recorded of its machine, by CLOCK_REALTIME; UINT64_MAX: its end is not known. */
+struct ctl_span {
+	const struct iot_segment_info *info;
+	uint64_t first_ns;
+	uint64_t last_ns;
+};
+/* Adds to the reasons what of f's time none of the spans covers, by machine and stream. Sorts them. */
+void ctl_cover_check(const struct iot_filter *f, struct ctl_span *spans, size_t n,
+		     struct iot_verdict *why);
+/* The same for all captures of a scan; nothing without --since and --until. */
+int ctl_cover_scan(const struct iot_scan *scan, const struct iot_filter *f,
+		   struct iot_verdict *why) IOT_MUST_CHECK;
+/* Time between the captures of a machine, in which nothing was recorded; the machines' sum. */
+int ctl_cover_between(const struct iot_scan *scan, enum iot_stream stream,
+		      uint64_t *ret_ns) IOT_MUST_CHECK;
 
 /* ---- output.c ---- */
 

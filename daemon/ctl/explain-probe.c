@@ -90,41 +90,6 @@ static bool same_machine(const struct iot_segment_info *a, const struct iot_segm
 	return memcmp(a->machine_id, b->machine_id, sizeof(a->machine_id)) == 0;
 }
 
-/* Parts of the asked time that no capture of the machine of answers[k], its first, covers. */
-static void check_machine(const struct ctl *c, const struct answer *answers, size_t n, size_t k,
-			  struct iot_verdict *why)
-{
-	const char *host = answers[k].c->infos[0]->host;
-	uint64_t at = c->filter.since_ns;
-	char text[CTL_HUMAN_MAX];
-	bool asked = false;
-
-	for (size_t i = k; i < n; i++) {
-		struct ctl_capture *cap = answers[i].c;
-		uint64_t first = ctl_capture_realtime_ns(cap, cap->first_ns);
-		uint64_t last = ctl_capture_realtime_ns(cap, cap->last_ns);
-
-		if (!same_machine(answers[k].c->infos[0], cap->infos[0]))
-			continue;
-		asked |= answers[i].asked;
-		if (!cap->last_ns)
-			continue;
-		/* Between two captures nothing was observed; before the first only if it was asked. */
-		if ((at && first > at) && (!c->filter.until_ns || at < c->filter.until_ns))
-			iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-					   "%.64s: no capture covers the %.6f s before %.19s", host,
-					   (double)(first - at) / 1e9, ctl_human_time(first, text));
-		at = IOT_MAX(at, last);
-	}
-	if (!asked)
-		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-				   "%.64s: none of its captures covers any of the time", host);
-	else if (c->filter.until_ns && at < c->filter.until_ns)
-		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-				   "%.64s: no capture covers the time after %.19s", host,
-				   at ? ctl_human_time(at, text) : "its beginning");
-}
-
 /* Machines that were given, and have no packet capture to ask. */
 static void check_silent(struct iot_scan *scan, const struct answer *answers, size_t n,
 			 struct iot_verdict *why)
@@ -145,18 +110,26 @@ static void check_silent(struct iot_scan *scan, const struct answer *answers, si
 	}
 }
 
-static void check_gaps(const struct ctl *c, struct answer *answers, size_t n,
-		       struct iot_verdict *why)
+static int check_gaps(const struct ctl *c, struct answer *answers, size_t n,
+		      struct iot_verdict *why)
 {
+	_cleanup_free_ struct ctl_span *spans = calloc(n + 1, sizeof(*spans));
+
+	if (!spans)
+		return -ENOMEM;
 	qsort(answers, n, sizeof(*answers), cmp_answer);
 	for (size_t i = 0; i < n; i++) {
-		bool first = true;
+		struct ctl_capture *cap = answers[i].c;
 
-		for (size_t k = 0; k < i; k++)
-			first &= !same_machine(answers[k].c->infos[0], answers[i].c->infos[0]);
-		if (first)
-			check_machine(c, answers, n, i, why);
+		spans[i].info = cap->infos[0];
+		spans[i].first_ns = ctl_capture_realtime_ns(cap, cap->first_ns);
+		/* Where it ends is not known without a footer: its own doubts cover that. */
+		spans[i].last_ns = cap->last_ns && cap->footers[cap->n - 1]
+					   ? ctl_capture_realtime_ns(cap, cap->last_ns)
+					   : UINT64_MAX;
 	}
+	ctl_cover_check(&c->filter, spans, n, why);
+	return 0;
 }
 
 static struct json_object *answer_json(const struct answer *x)
@@ -314,7 +287,8 @@ int explain_probe(const struct ctl *c, struct iot_scan *scan, struct ctl_packets
 	}
 	/* What could not be read may be just the packet that is asked for. */
 	iot_verdict_merge(&gaps, iot_scan_opening(scan));
-	check_gaps(c, answers, packets->n, &gaps);
+	if (check_gaps(c, answers, packets->n, &gaps) < 0)
+		return ctl_fail(CTL_ERROR, "out of memory");
 	check_silent(scan, answers, packets->n, &gaps);
 	all = together(answers, packets->n, &gaps);
 	code = print_all(c, answers, packets->n, all, &gaps);

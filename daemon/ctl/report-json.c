@@ -4,6 +4,7 @@
  *
  *   record      the verdict (verdict-text.c): verdict, code, records, lost, reasons, ...
  *   first_ns, last_ns   wall clock of the recorded time, strings
+ *   between_captures_ns of the whole record, the time between captures, in which nothing was recorded; a string
  *   segments, torn, captures, hosts, file_bytes, requests, lost, lost_bytes
  *   losses_final   false: lost counts what is known so far, see unsealed.c
  *   written, read   bytes, without_swap_bytes, swap_out_bytes or swap_in_bytes: data of records and ledger
@@ -185,6 +186,7 @@ int report_view_json(const struct report_view *v)
 	add(o, "last_ns", ctl_json_id(v->last_ns));
 	add(o, "segments", ctl_json_u64(v->n_segments));
 	add(o, "torn", ctl_json_u64(v->n_torn));
+	add(o, "between_captures_ns", ctl_json_id(v->between_ns));
 	add(o, "captures", ctl_json_u64(v->n_captures));
 	add(o, "hosts", ctl_json_u64(v->n_hosts));
 	add(o, "file_bytes", ctl_json_u64(v->file_bytes));

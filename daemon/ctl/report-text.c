@@ -30,6 +30,9 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 			  color ? CTL_PRINT_COLOR : CTL_PRINT_PLAIN);
 	fprintf(f, "Time      %s .. %s (%s)\n", ctl_human_time(v->first_ns, a),
 		ctl_human_time(v->last_ns, b), ctl_human_duration(v->last_ns - v->first_ns, c));
+	if (v->between_ns && !v->timed)
+		fprintf(f, "          of it %s not recorded, between captures\n",
+			ctl_human_duration(v->between_ns, c));
 	fprintf(f, "Segments  %zu of %zu capture%s on %zu host%s, %s", v->n_segments, v->n_captures,
 		v->n_captures == 1 ? "" : "s", v->n_hosts, v->n_hosts == 1 ? "" : "s",
 		ctl_human_size(v->file_bytes, a));

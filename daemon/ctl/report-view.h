@@ -26,6 +26,7 @@ struct report_view {
 	uint64_t
 		first_ns; /* wall clock: recorded time covered by the segments, cut to the filter */
 	uint64_t last_ns;
+	uint64_t between_ns;	   /* of the whole record: between captures, not recorded */
 	struct report_span *spans; /* one per segment */
 	size_t n_spans;
 	uint64_t requests; /* that passed the filter */
@@ -33,6 +34,7 @@ struct report_view {
 	uint64_t lost_bytes;
 	bool losses_final;	  /* ctl_losses_final(): otherwise lost is a lower bound */
 	bool filtered;		  /* some filter is on */
+	bool timed;		  /* --since or --until: the verdict says what is not covered */
 	bool losses_unfilterable; /* a filter on what the ledger does not hold */
 	bool no_swap_out;	  /* some segment could not tell */
 	bool no_swap_in;

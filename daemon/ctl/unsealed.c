@@ -119,6 +119,9 @@ int ctl_scan_verdict(struct iot_scan *scan, bool full, struct iot_verdict *ret,
 	int r;
 
 	r = iot_scan_verdict(scan, full, ret, err);
+	if (r < 0)
+		return r;
+	r = ctl_cover_scan(scan, iot_scan_filter(scan), ret);
 	if (r < 0 || ret->code < IOT_VERDICT_TORN)
 		return r;
 	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {

@@ -558,7 +558,7 @@ int verb_drops(struct ctl *c, int argc, char **argv)
 	} else {
 		ctl_pager_open(c);
 		if (d.n == 0)
-			printf("no drops%s\n", d.n_unsealed + d.n_unreadable ? " recorded" : "");
+			printf("no drops%s\n", v.code != IOT_VERDICT_COMPLETE ? " recorded" : "");
 		else if (print_places(c, &d) < 0 || print_flows(c, &d) < 0)
 			code = ctl_fail(CTL_ERROR, "out of memory");
 		print_rest(&d);

@@ -193,6 +193,7 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 		return -ENOMEM;
 	v->losses_unfilterable = ctl_filter_beyond_losses(f);
 	v->filtered = ctl_filter_active(f);
+	v->timed = f->since_ns || f->until_ns;
 	r = read_requests(scan, f, v, last_ns, err);
 	if (r < 0)
 		return r;
@@ -218,6 +219,9 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 	v->losses_unfilterable &= v->lost != 0;
 	count_origins(scan, v);
 	report_sort(&v->report);
+	r = ctl_cover_between(scan, IOT_STREAM_BLOCK, &v->between_ns);
+	if (r < 0)
+		return r;
 	r = ctl_scan_verdict(scan, false, &v->verdict, err);
 	v->losses_final = r == 0 && ctl_losses_final(scan, &v->verdict);
 	return r;

@@ -31,6 +31,7 @@ cd "$dir" || bail ctl "no temporary directory"
 "$make" doubt segments=1 requests=500 lost=3 unattributed=9 >doubt.json || bail ctl "cannot make segments"
 "$make" torn segments=2 requests=9000 open >torn.json || bail ctl "cannot make segments"
 "$make" whole-again segments=3 requests=2000 >/dev/null
+"$make" other-host segments=1 requests=200 machine=7 >/dev/null
 first=$(find whole -name '*1.iot')
 assert_eq "segments are deterministic" "" "$(cmp "$first" "whole-again/${first#whole/}" 2>&1)"
 
@@ -271,6 +272,21 @@ COLUMNS=300 "$ctl" segments narrow >narrow.txt
 assert_grep "segments: all where there is room" "^${long#*/} +complete .* 1$" narrow.txt
 assert_grep "segments: all into a file" "^${long#*/} +complete .* 1$" <("$ctl" segments narrow)
 assert_eq "report: fits 80 columns" "" "$("$ctl" report whole | sed '/^Record/,/^Requests/d' | grep -vE '^.{0,80}$')"
+
+# A time that no capture recorded proves nothing about what was done in it, whatever the segments say.
+record() { "$ctl" report --json "$@" | jq -r '.record | "\(.verdict) \(.reasons | length)"'; }
+assert_eq "report: a time that is covered" "complete 0" "$(record whole --since '2026-11-29 01:23:31' --until '2026-11-29 01:23:45')"
+assert_eq "report: begins before the record" "unknown 1" "$(record whole --since '2026-11-29 01:00')"
+assert_eq "report: ends after the record" "unknown 1" "$(record whole --until '2026-11-29 02:00')"
+assert_eq "report: after the record" "unknown 1" "$(record whole --since '2026-11-29 02:00')"
+assert_eq "report: before the record" "unknown 1" "$(record whole --until '2026-11-29 01:00')"
+assert_eq "report: another machine had ended" "unknown 1" \
+	"$(record whole other-host --since '2026-11-29 01:23:31' --until '2026-11-29 01:23:45')"
+"$ctl" cat --since '2026-11-29 02:00' whole >out 2>err
+assert_eq "cat: nothing in a time without a record" "0 0" "$? $(wc -l <out)"
+assert_grep "cat: is no proof" 'none of its captures covers any of the time' err
+"$ctl" export --format=csv --since '2026-11-29 02:00' --output late.csv whole 2>err
+assert_eq "export: the sidecar says so" unknown "$(jq -r .record.verdict late.csv.loss.json)"
 assert_eq "segments: --since" 1 "$("$ctl" segments --json --since '2026-11-29 01:23:41' whole | jq length)"
 
 assert_status "verify: complete is 0" 0 "$ctl" verify whole

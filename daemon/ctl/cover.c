@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * cover.c - the part of an asked time that no capture recorded.
+ *
+ * A verdict is about the segments that are there, and none of them speaks for the time before, after or
+ * between captures: "no request from --since to --until" is proved only where each machine that was given
+ * recorded all of it. Open ends are those of the record: who gives no --since asks from its beginning.
+ */
+#include "daemon/ctl/ctl-util.h"
+#include "format/books.h"
+
+static int cmp_machine(const struct iot_segment_info *a, const struct iot_segment_info *b)
+{
+	int c = memcmp(a->machine_id, b->machine_id, sizeof(a->machine_id));
+
+	return c ? c : (a->stream > b->stream) - (a->stream < b->stream);
+}
+
+static int cmp_span(const void *a, const void *b)
+{
+	const struct ctl_span *x = a, *y = b;
+	int c = cmp_machine(x->info, y->info);
+
+	return c ? c : iot_cmp_u64(x->first_ns, y->first_ns);
+}
+
+/* One stream of one machine. */
+static void check_machine(const struct iot_filter *f, const struct ctl_span *spans, size_t n,
+			  struct iot_verdict *why)
+{
+	const char *host = spans[0].info->host;
+	uint64_t at = f->since_ns;
+	char text[CTL_HUMAN_MAX];
+	bool asked = false;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct ctl_span *s = &spans[i];
+
+		asked |= s->last_ns >= f->since_ns && (!f->until_ns || s->first_ns <= f->until_ns);
+		if (at && s->first_ns > at && (!f->until_ns || at < f->until_ns))
+			iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+					   "%.64s: no capture covers the %.6f s before %.19s", host,
+					   (double)(s->first_ns - at) / 1e9,
+					   ctl_human_time(s->first_ns, text));
+		at = IOT_MAX(at, s->last_ns);
+	}
+	if (!asked)
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "%.64s: none of its captures covers any of the time", host);
+	else if (at < f->until_ns)
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "%.64s: no capture covers the time after %.19s", host,
+				   ctl_human_time(at, text));
+}
+
+void ctl_cover_check(const struct iot_filter *f, struct ctl_span *spans, size_t n,
+		     struct iot_verdict *why)
+{
+	qsort(spans, n, sizeof(*spans), cmp_span);
+	for (size_t i = 0, k; i < n; i = k) {
+		for (k = i + 1; k < n && cmp_machine(spans[i].info, spans[k].info) == 0; k++)
+			;
+		check_machine(f, spans + i, k - i, why);
+	}
+}
+
+/* Of a capture from its first segment to its last: what is missing between them is in the verdict. */
+static void span_of(const struct iot_segment *first, const struct iot_segment *last,
+		    struct ctl_span *ret)
+{
+	const struct iot_footer *a = iot_segment_footer(first), *b = iot_segment_footer(last);
+
+	ret->info = iot_segment_info(first);
+	ret->first_ns = iot_segment_realtime_ns(
+		first, a && a->epoch_first_ns ? a->epoch_first_ns : ret->info->clocks.monotonic_ns);
+	/* Where it ends is not known without a footer that says so; that is a doubt of its own. */
+	ret->last_ns = b && b->epoch_last_ns ? iot_segment_realtime_ns(last, b->epoch_last_ns)
+					     : UINT64_MAX;
+}
+
+static int collect(const struct iot_scan *scan, struct ctl_span **ret, size_t *ret_n)
+{
+	size_t n_segments = iot_scan_n_segments(scan), n = 0;
+	struct ctl_span *spans = calloc(n_segments + 1, sizeof(*spans));
+
+	if (!spans)
+		return -ENOMEM;
+	for (size_t i = 0, k; i < n_segments; i = k) {
+		const struct iot_segment *first = iot_scan_segment(scan, i);
+
+		for (k = i + 1; k < n_segments; k++)
+			if (!iot_same_capture(first, iot_scan_segment(scan, k)))
+				break;
+		span_of(first, iot_scan_segment(scan, k - 1), &spans[n++]);
+	}
+	*ret = spans;
+	*ret_n = n;
+	return 0;
+}
+
+int ctl_cover_scan(const struct iot_scan *scan, const struct iot_filter *f, struct iot_verdict *why)
+{
+	_cleanup_free_ struct ctl_span *spans = NULL;
+	size_t n;
+	int r;
+
+	if (!f->since_ns && !f->until_ns)
+		return 0;
+	r = collect(scan, &spans, &n);
+	if (r == 0)
+		ctl_cover_check(f, spans, n, why);
+	return r;
+}
+
+int ctl_cover_between(const struct iot_scan *scan, enum iot_stream stream, uint64_t *ret_ns)
+{
+	_cleanup_free_ struct ctl_span *spans = NULL;
+	uint64_t at = 0, sum = 0;
+	size_t n;
+	int r;
+
+	r = collect(scan, &spans, &n);
+	if (r < 0)
+		return r;
+	qsort(spans, n, sizeof(*spans), cmp_span);
+	for (size_t i = 0; i < n; i++) {
+		if (i == 0 || cmp_machine(spans[i - 1].info, spans[i].info) != 0)
+			at = spans[i].first_ns;
+		if (spans[i].info->stream == stream && spans[i].first_ns > at)
+			sum += spans[i].first_ns - at;
+		at = IOT_MAX(at, spans[i].last_ns);
+	}
+	*ret_ns = sum;
+	return 0;
+}
