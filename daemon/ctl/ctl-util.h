@@ -135,7 +135,7 @@ size_t ctl_n_unsealed(const struct iot_scan *scan);
 /* All losses are counted: no segment of the verdict is unsealed, recovered or damaged. */
 bool ctl_losses_final(const struct iot_scan *scan, const struct iot_verdict *v);
 /* iot_verify_segment and iot_scan_verdict, with being_recorded and the words for it, and with what no capture
- * recorded of a time that was asked for. */
+ * recorded of a time, or left out of a device, that was asked for. */
 int ctl_verify_segment(struct iot_segment *s, struct iot_verdict *ret,
 		       struct iot_error *err) IOT_MUST_CHECK;
 int ctl_scan_verdict(struct iot_scan *scan, bool full, struct iot_verdict *ret,
@@ -158,6 +158,17 @@ int ctl_cover_scan(const struct iot_scan *scan, const struct iot_filter *f,
 /* Time between the captures of a machine, in which nothing was recorded; the machines' sum. */
 int ctl_cover_between(const struct iot_scan *scan, enum iot_stream stream,
 		      uint64_t *ret_ns) IOT_MUST_CHECK;
+
+/* ---- selected.c ---- */
+
+/* Are all requests of the device (NAME, /dev/NAME, MAJOR:MINOR) selected throughout the segment? false if that is
+ * not known. */
+bool ctl_selects(const struct iot_segment_info *info, const struct iot_footer *f, const char *dev);
+/* The selections of the block stream's segments, each once; borrowed from the segments. */
+size_t ctl_selections(const struct iot_scan *scan, const char **ret, size_t max);
+/* Adds to the reasons which segments do not speak for the device that f asks for. */
+void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
+			struct iot_verdict *why);
 
 /* ---- output.c ---- */
 

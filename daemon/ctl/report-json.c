@@ -5,6 +5,7 @@
  *   record      the verdict (verdict-text.c): verdict, code, records, lost, reasons, ...
  *   first_ns, last_ns   wall clock of the recorded time, strings
  *   between_captures_ns of the whole record, the time between captures, in which nothing was recorded; a string
+ *   selections  of which devices requests were recorded, the headers' texts; at most 8
  *   segments, torn, captures, hosts, file_bytes, requests, lost, lost_bytes
  *   losses_final   false: lost counts what is known so far, see unsealed.c
  *   written, read   bytes, without_swap_bytes, swap_out_bytes or swap_in_bytes: data of records and ledger
@@ -180,12 +181,16 @@ static struct json_object *over_time_json(const struct report_totals *t)
 int report_view_json(const struct report_view *v)
 {
 	struct json_object *o = json_object_new_object(), *devices = json_object_new_array();
+	struct json_object *selections = json_object_new_array();
 
 	add(o, "record", ctl_verdict_json(&v->verdict));
 	add(o, "first_ns", ctl_json_id(v->first_ns));
 	add(o, "last_ns", ctl_json_id(v->last_ns));
 	add(o, "segments", ctl_json_u64(v->n_segments));
 	add(o, "torn", ctl_json_u64(v->n_torn));
+	for (size_t i = 0; i < v->n_selections; i++)
+		json_object_array_add(selections, ctl_json_text(v->selections[i]));
+	add(o, "selections", selections);
 	add(o, "between_captures_ns", ctl_json_id(v->between_ns));
 	add(o, "captures", ctl_json_u64(v->n_captures));
 	add(o, "hosts", ctl_json_u64(v->n_hosts));

@@ -23,7 +23,7 @@ struct line {
 
 static void print_head(const struct report_view *v, FILE *f, bool color)
 {
-	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX], c[CTL_HUMAN_MAX];
+	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX], c[CTL_HUMAN_MAX], text[2 * 256 + 1];
 
 	fprintf(f, "Record    ");
 	ctl_verdict_print(f, &v->verdict, v->n_segments, "",
@@ -38,6 +38,10 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 		ctl_human_size(v->file_bytes, a));
 	if (v->n_torn)
 		fprintf(f, ", %zu still open or torn", v->n_torn);
+	for (size_t i = 0; i < v->n_selections; i++)
+		if (v->n_selections > 1 || strcmp(v->selections[i], "all") != 0)
+			fprintf(f, "\n%s%s", i ? "          " : "Selected  ",
+				ctl_printable(v->selections[i], text, sizeof(text)));
 	fprintf(f, "\nRequests  %s recorded, ", ctl_human_count(v->requests, a));
 	if (v->losses_final)
 		fprintf(f, "%s lost", ctl_human_count(v->lost, b));

@@ -122,8 +122,11 @@ int ctl_scan_verdict(struct iot_scan *scan, bool full, struct iot_verdict *ret,
 	if (r < 0)
 		return r;
 	r = ctl_cover_scan(scan, iot_scan_filter(scan), ret);
-	if (r < 0 || ret->code < IOT_VERDICT_TORN)
+	if (r < 0)
 		return r;
+	ctl_selected_check(scan, iot_scan_filter(scan), ret);
+	if (ret->code < IOT_VERDICT_TORN)
+		return 0;
 	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
 		const struct iot_segment *s = iot_scan_segment(scan, i);
 		char prefix[40];

@@ -31,6 +31,7 @@ cd "$dir" || bail ctl "no temporary directory"
 "$make" doubt segments=1 requests=500 lost=3 unattributed=9 >doubt.json || bail ctl "cannot make segments"
 "$make" torn segments=2 requests=9000 open >torn.json || bail ctl "cannot make segments"
 "$make" whole-again segments=3 requests=2000 >/dev/null
+"$make" chosen segments=2 requests=200 unselected=5 selection='include nvme*' >/dev/null
 "$make" other-host segments=1 requests=200 machine=7 >/dev/null
 first=$(find whole -name '*1.iot')
 assert_eq "segments are deterministic" "" "$(cmp "$first" "whole-again/${first#whole/}" 2>&1)"
@@ -282,6 +283,13 @@ assert_eq "report: after the record" "unknown 1" "$(record whole --since '2026-1
 assert_eq "report: before the record" "unknown 1" "$(record whole --until '2026-11-29 01:00')"
 assert_eq "report: another machine had ended" "unknown 1" \
 	"$(record whole other-host --since '2026-11-29 01:23:31' --until '2026-11-29 01:23:45')"
+# And what the configuration left out is not absent.
+for asked in "nvme0n1 complete" "259:0 complete" "/dev/nvme0n1p2 complete" "sdb unknown" "8:16 unknown" "sdz unknown"; do
+	assert_eq "report: of those selected: $asked" "${asked#* }" "$(record chosen --dev "${asked% *}" | cut -d ' ' -f 1)"
+done
+assert_eq "report: says what was recorded" '["include nvme*"]' "$("$ctl" report --json chosen | jq -c .selections)"
+assert_grep "report: says what was recorded, as text" '^Selected +include nvme\*$' <("$ctl" report chosen)
+assert_eq "report: of all" "complete 0" "$(record whole --dev sdb)"
 "$ctl" cat --since '2026-11-29 02:00' whole >out 2>err
 assert_eq "cat: nothing in a time without a record" "0 0" "$? $(wc -l <out)"
 assert_grep "cat: is no proof" 'none of its captures covers any of the time' err

@@ -4,13 +4,15 @@
  * iotracectl read.
  *
  *	make-segment DIR [segments=N] [requests=N] [lost=N] [unattributed=N] [open] [machine=N] [plain]
+ *		[unselected=N selection=TEXT]
  *
  * Writes DIR/block-<capture>-<seq>.iot, N segments of N requests each on two disks (nvme0n1 with a
  * partition, and sdb), four CPUs, every operation, swap both ways, errors, requeues, merges, a
  * process whose name is not UTF-8, and a request that took two seconds. The same arguments always
  * give the same bytes. lost: that many more were filed in the last ledger; unattributed: that many
  * had no room in it; open: the last segment is a .open file without footer; machine: another host;
- * plain: reads and writes of nvme0n1 only, without errors (for replay).
+ * plain: reads and writes of nvme0n1 only, without errors (for replay); unselected: each segment's books say
+ * that so many requests were left out, by the selection of that text.
  *
  * Prints what was written as JSON, counted while generating, for comparison:
  * {requests, bytes, lost, lost_bytes, errors, merges, requeues, swap_out, swap_in,
@@ -43,6 +45,8 @@ struct options {
 	uint64_t lost;
 	uint64_t unattributed;
 	uint64_t machine;
+	uint64_t unselected;
+	const char *selection;
 	bool open;
 	bool plain;
 };
@@ -253,7 +257,7 @@ static void fill_info(const struct options *o, uint64_t segment, struct segment 
 	memset(info->capture_id, (int)(0xa0 + o->machine), sizeof(info->capture_id));
 	snprintf(info->host, sizeof(info->host), "host%" PRIu64, o->machine);
 	snprintf(info->kernel, sizeof(info->kernel), "6.1.0-test");
-	snprintf(info->selection, sizeof(info->selection), "all");
+	snprintf(info->selection, sizeof(info->selection), "%s", o->selection);
 	info->stream = IOT_STREAM_BLOCK;
 	info->swap_out = IOT_ABILITY_EXACT;
 	info->swap_in = IOT_ABILITY_PAGE;
@@ -302,6 +306,8 @@ static void fill_footer(const struct options *o, struct segment *s, bool last,
 			if (b->probe == P_COMPLETE && cpu == 0)
 				complete = b;
 		}
+	complete->seen += o->unselected;
+	complete->not_selected = o->unselected;
 	f->reason = IOT_SEAL_TIME;
 	f->epoch_first_ns = s->info.clocks.monotonic_ns;
 	f->epoch_last_ns = f->epoch_first_ns + SPAN_NS;
@@ -428,6 +434,7 @@ static bool parse_options(int argc, char **argv, struct options *o)
 		{"requests=", &o->requests},
 		{"lost=", &o->lost},
 		{"machine=", &o->machine},
+		{"unselected=", &o->unselected},
 		{"unattributed=", &o->unattributed},
 	};
 
@@ -444,6 +451,8 @@ static bool parse_options(int argc, char **argv, struct options *o)
 		if (k < IOT_ARRAY_SIZE(numbers))
 			known = iot_parse_u64(argv[i] + strlen(numbers[k].name),
 					      numbers[k].value) == 0;
+		else if (strncmp(argv[i], "selection=", 10) == 0)
+			o->selection = argv[i] + 10;
 		else if (strcmp(argv[i], "open") == 0)
 			o->open = true;
 		else if (strcmp(argv[i], "plain") == 0)
@@ -460,7 +469,7 @@ static bool parse_options(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-	struct options o = {.segments = 3, .requests = 1000};
+	struct options o = {.segments = 3, .requests = 1000, .selection = "all"};
 	_cleanup_close_ int dirfd = -EBADF;
 	uint64_t pos = 0, footer_hash = 0;
 	struct sums sum = {0};
@@ -468,7 +477,8 @@ int main(int argc, char **argv)
 
 	if (!parse_options(argc, argv, &o)) {
 		fprintf(stderr, "usage: make-segment DIR [segments=N] [requests=N] [lost=N] "
-				"[unattributed=N] [machine=N] [open] [plain]\n");
+				"[unattributed=N] [machine=N] [open] [plain] "
+				"[unselected=N selection=TEXT]\n");
 		return 2;
 	}
 	if (mkdir(o.dir, 0777) < 0 && errno != EEXIST) {

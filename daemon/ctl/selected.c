@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * selected.c - whether a record speaks for a device: what the configuration left out (devices.include and
+ * devices.exclude) is not in it, and nothing about it is proved.
+ *
+ * A segment speaks for a device if its books say that nothing was left out, or if its header's selection
+ * takes the device's disk. That text is all there is of the patterns; where it may have been cut, or where
+ * the device was not there yet when the segment began, so that its first requests may have passed a filter
+ * that did not know it, the answer is no.
+ */
+#include <fnmatch.h>
+
+#include "daemon/ctl/ctl-util.h"
+#include "format/books.h"
+
+#define INCLUDE "include "
+#define EXCLUDE "exclude "
+
+static bool left_out(const struct iot_footer *f)
+{
+	for (size_t i = 0; f && i < f->n_books; i++)
+		if (f->books[i].not_selected) /* or not known */
+			return true;
+	return !f;
+}
+
+/* "nvme0n1", "/dev/nvme0n1" or "259:1". */
+static const struct iot_name *find(const struct iot_names *names, const char *want)
+{
+	for (size_t i = 0; i < names->n; i++) {
+		const struct iot_name *n = &names->items[i];
+		char number[32];
+
+		snprintf(number, sizeof(number), "%u:%u", IOT_DEV_MAJOR((uint32_t)n->key),
+			 IOT_DEV_MINOR((uint32_t)n->key));
+		if (strcmp(n->name, want) == 0 || strcmp(number, want) == 0)
+			return n;
+	}
+	return NULL;
+}
+
+/* sda1 is one of sda, nvme0n1p2 one of nvme0n1: as the kernel names them. */
+static bool is_partition_of(const char *part, const char *disk)
+{
+	size_t n = strlen(disk);
+	const char *rest = part + n;
+
+	if (!n || strncmp(part, disk, n) != 0)
+		return false;
+	if (disk[n - 1] >= '0' && disk[n - 1] <= '9' && *rest++ != 'p')
+		return false;
+	return *rest && rest[strspn(rest, "0123456789")] == '\0';
+}
+
+static const struct iot_name *disk_of(const struct iot_names *names, const struct iot_name *dev)
+{
+	for (size_t i = 0; i < names->n; i++)
+		if (is_partition_of(dev->name, names->items[i].name))
+			return &names->items[i];
+	return dev;
+}
+
+/* Patterns as in "include a,b; exclude c": are they there, and is the disk one of them? */
+static bool list_takes(const char *selection, const char *word, const struct iot_name *disk,
+		       bool *ret_there)
+{
+	char patterns[sizeof(((struct iot_segment_info *)NULL)->selection)], number[32], *save;
+	const char *list = selection;
+
+	snprintf(number, sizeof(number), "%u:%u", IOT_DEV_MAJOR((uint32_t)disk->key),
+		 IOT_DEV_MINOR((uint32_t)disk->key));
+	while (list && strncmp(list, word, strlen(word)) != 0) {
+		list = strstr(list, "; ");
+		list = list ? list + 2 : NULL;
+	}
+	*ret_there = list != NULL;
+	if (!list)
+		return false;
+	snprintf(patterns, sizeof(patterns), "%s", list + strlen(word));
+	patterns[strcspn(patterns, ";")] = '\0';
+	for (char *p = strtok_r(patterns, ",", &save); p; p = strtok_r(NULL, ",", &save))
+		if (fnmatch(p, disk->name, 0) == 0 || fnmatch(p, number, 0) == 0)
+			return true;
+	return false;
+}
+
+bool ctl_selects(const struct iot_segment_info *info, const struct iot_footer *f, const char *dev)
+{
+	const struct iot_name *found, *disk;
+	bool include, exclude, taken;
+
+	if (!left_out(f))
+		return true;
+	if (strncmp(dev, "/dev/", 5) == 0)
+		dev += 5;
+	if (strlen(info->selection) + 1 >= sizeof(info->selection))
+		return false;
+	found = find(&info->devices, dev);
+	disk = found ? disk_of(&info->devices, found) : &(struct iot_name){0, (char *)""};
+	taken = list_takes(info->selection, INCLUDE, disk, &include);
+	if (list_takes(info->selection, EXCLUDE, disk, &exclude))
+		return false;
+	if (!include && !exclude)
+		return true; /* swap may have been left out, not a device */
+	return found && (taken || !include);
+}
+
+static bool in_time(const struct iot_segment *s, const struct iot_filter *f)
+{
+	const struct iot_footer *footer = iot_segment_footer(s);
+
+	if (!footer || !footer->epoch_first_ns || !footer->epoch_last_ns)
+		return true;
+	return (!f->since_ns || iot_segment_realtime_ns(s, footer->epoch_last_ns) >= f->since_ns) &&
+	       (!f->until_ns || iot_segment_realtime_ns(s, footer->epoch_first_ns) <= f->until_ns);
+}
+
+/* An interface of the packet stream, if no disk has the name. */
+static bool is_no_disk(const struct iot_scan *scan, const char *dev)
+{
+	if (!iot_scan_n_stream(scan, IOT_STREAM_PACKET))
+		return false;
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		const struct iot_segment *s = iot_scan_segment(scan, i);
+
+		if (iot_segment_info(s)->stream == IOT_STREAM_BLOCK &&
+		    (find(&iot_segment_info(s)->devices, dev) ||
+		     (iot_segment_footer(s) && find(&iot_segment_footer(s)->devices, dev))))
+			return false;
+	}
+	return true;
+}
+
+void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
+			struct iot_verdict *why)
+{
+	if (!f->dev[0] || is_no_disk(scan, f->dev))
+		return;
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		const struct iot_segment *s = iot_scan_segment(scan, i);
+		const struct iot_segment_info *info = iot_segment_info(s);
+
+		if (info->stream != IOT_STREAM_BLOCK || !in_time(s, f) ||
+		    ctl_selects(info, iot_segment_footer(s), f->dev))
+			continue;
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "%.40s: the selection (\"%.60s\") left out requests, its may be "
+				   "among them",
+				   f->dev, info->selection);
+	}
+}
+
+size_t ctl_selections(const struct iot_scan *scan, const char **ret, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < iot_scan_n_segments(scan) && n < max; i++) {
+		const struct iot_segment_info *info = iot_segment_info(iot_scan_segment(scan, i));
+		bool known = info->stream != IOT_STREAM_BLOCK;
+
+		for (size_t k = 0; k < n && !known; k++)
+			known = strcmp(ret[k], info->selection) == 0;
+		if (!known)
+			ret[n++] = info->selection;
+	}
+	return n;
+}
