@@ -129,6 +129,11 @@ static void log_transitions(struct manager_stream *s, const struct worker_status
 			  strerror(-w->last_error));
 	else if (w->last_error == 0 && s->last.last_error < 0)
 		log_info("%s: writing works again", stream);
+	if (w->seal_errors > s->last.seal_errors)
+		log_error("%s: segment %llu could not be sealed: %s; %s", stream,
+			  (unsigned long long)w->seal_error_seq, strerror(-w->seal_error),
+			  w->seal_error == -ENOENT ? "its file is gone, and what was recorded in it"
+						   : "its file is recovered at the next start");
 	if (w->books_unbalanced > s->last.books_unbalanced)
 		log_error("%s: the books of %llu epochs do not balance: records of this capture "
 			  "cannot be proved complete; please report this",

@@ -97,7 +97,8 @@ const char *status_ability_name(unsigned int ability)
 
 static bool stream_degraded(const struct status_stream *s)
 {
-	return s->stalled || s->worker.last_error < 0 || s->worker.books_unbalanced > 0;
+	return s->stalled || s->worker.last_error < 0 || s->worker.books_unbalanced > 0 ||
+	       s->worker.seal_errors > 0;
 }
 
 enum status_state status_state(const struct status_input *in)
@@ -258,6 +259,7 @@ static struct json_object *render_stream(struct builder *b, const struct status_
 	put_count(b, o, "records", w->records);
 	put_count(b, o, "bytes_written", w->bytes_written);
 	put_count(b, o, "segments_sealed", w->segments_sealed);
+	put_count(b, o, "seal_errors", w->seal_errors);
 	put_count(b, o, "events_per_s", s->events_per_s);
 	put_count(b, o, "seen", w->seen);
 	put_count(b, o, "emitted", w->emitted);

@@ -75,6 +75,9 @@ struct worker {
 	uint64_t missed; /* since start; IOT_COUNT_UNKNOWN is sticky */
 	uint64_t unbalanced;
 	uint64_t segments_sealed;
+	uint64_t seal_errors; /* segments that could not be sealed; of the last one: */
+	uint64_t seal_error_seq;
+	int seal_error;
 	uint64_t sealed_bytes; /* files closed so far */
 	uint64_t sealed_records;
 	uint64_t swap_out_lost_bytes; /* in the ledgers of closed epochs */

@@ -198,10 +198,13 @@ static void sealed(struct worker *w)
 	store_name(w->store, w->stream, t->seq, t->seal_error >= 0 || t->seal_error == -EEXIST,
 		   w->last_name, sizeof(w->last_name));
 	w->turn_result = t->seal_error;
-	if (t->seal_error < 0)
-		w->last_error = t->seal_error;
-	else
+	if (t->seal_error < 0) {
+		w->seal_errors++;
+		w->seal_error_seq = t->seq;
+		w->seal_error = t->seal_error;
+	} else {
 		w->segments_sealed++;
+	}
 	answer(w, t->seal_error, w->last_name);
 	rotation_done(t);
 	w->phase = WORKER_STEADY;

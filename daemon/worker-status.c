@@ -103,7 +103,9 @@ int worker_sample(struct worker *w)
 
 static const char *verdict(const struct worker_status *s)
 {
-	if (s->lost_unattributed || s->missed || s->books_unbalanced || s->identity_full)
+	/* A file that was not sealed may be gone, or its books with it. */
+	if (s->lost_unattributed || s->missed || s->books_unbalanced || s->identity_full ||
+	    s->seal_errors)
 		return "unknown";
 	if (s->lost_filed || s->decode_failed || s->output_failed)
 		return "lost";
@@ -149,6 +151,9 @@ void worker_status_update(struct worker *w)
 		.swap_in_lost_bytes = w->swap_in_lost_bytes,
 		.progress = w->progress,
 		.last_record_ns = w->drain.last_record_ns,
+		.seal_errors = w->seal_errors,
+		.seal_error_seq = w->seal_error_seq,
+		.seal_error = w->seal_error,
 		.last_error = w->last_error,
 		.begin_error = w->begin_error,
 		.sync_errors = w->sync_errors,

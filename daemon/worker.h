@@ -56,6 +56,9 @@ struct worker_status {
 	uint64_t swap_out_lost_bytes, swap_in_lost_bytes; /* as filed in sealed segments */
 	uint64_t progress;	 /* grows while the worker is alive: for the watchdog */
 	uint64_t last_record_ns; /* complete_ns of the newest record written */
+	uint64_t seal_errors;	 /* segments that could not be sealed and named; of the last: */
+	uint64_t seal_error_seq;
+	int seal_error;
 	int last_error;	 /* negative errno of the last failed write, 0 = none since success */
 	int begin_error; /* of beginning the next segment: the open one goes on; 0 = none */
 	uint64_t

@@ -123,7 +123,7 @@ static void print_stream(struct json_object *s, bool color)
 	const char *name = live_str(s, "name"), *verdict = live_str(s, "verdict");
 	const char *error = live_str(s, "last_error");
 	enum ctl_style style = verdict_style(verdict);
-	uint64_t unbalanced = 0, full = 0;
+	uint64_t unbalanced = 0, full = 0, unsealed = 0;
 	char a[CTL_HUMAN_MAX], text[128];
 
 	printf("\n%s%s%s %s: %s%s%s\n", ctl_style_on(color, style), dot(), ctl_style_off(color),
@@ -146,6 +146,10 @@ static void print_stream(struct json_object *s, bool color)
 		       ctl_style_on(color, CTL_STYLE_BAD),
 		       live_counted(s, "books_unbalanced", "sealed epoch", a),
 		       ctl_style_off(color));
+	if (live_u64(s, "seal_errors", &unsealed) && unsealed > 0)
+		printf(LABEL "%s%s could not be sealed%s\n", "Segments",
+		       ctl_style_on(color, CTL_STYLE_BAD),
+		       live_counted(s, "seal_errors", "segment", a), ctl_style_off(color));
 	if (json_object_get_boolean(live_object(s, "stalled")))
 		printf(LABEL "%sthe worker makes no progress%s\n", "Stalled",
 		       ctl_style_on(color, CTL_STYLE_BAD), ctl_style_off(color));

@@ -151,6 +151,28 @@ assert_grep "and names the file" "^iotracectl: $dir/gone/state/block-[0-9a-f]{32
 assert_grep "rotate fails, too" '^1$' "$dir/rotate.txt"
 assert_grep "and names the file" "^iotracectl: $dir/gone/state/block-[0-9a-f]{32}-000000000[12].(open|iot): No such file" "$dir/rotate.txt"
 
+# Only the open segment: the next one is recorded well, and still the record is not whole.
+(
+	iot_setup "$dir/one-gone"
+	iot_start || exit 9
+	rm -f "$iot_state"/*.open
+	ctl rotate >"$dir/rotate.txt" 2>&1
+	echo "$?" >>"$dir/rotate.txt"
+	ctl rotate >>"$dir/rotate.txt" 2>&1
+	echo "$?" >>"$dir/rotate.txt"
+	ctl --json status >"$dir/status.json"
+	ctl status >"$dir/status.txt"
+	wait_for 5 grep -q 'segment 1 could not be sealed' "$iot_log"
+	cp "$iot_log" "$dir/one-gone.log"
+	iot_stop TERM
+)
+assert_eq "rotate without the file fails, the next does not" "1 0" "$(grep -x '[0-9]' "$dir/rotate.txt" | xargs)"
+assert_eq "status does not call it complete" "unknown 1 degraded" \
+	"$(jq -r '"\(.streams[0].verdict) \(.streams[0].seal_errors) \(.state)"' "$dir/status.json")"
+assert_grep "status says why" '^ +Segments: 1 segment could not be sealed$' "$dir/status.txt"
+assert_eq "and so does the log, once" 1 \
+	"$(grep -c 'error: block: segment 1 could not be sealed: No such file.*its file is gone' "$dir/one-gone.log")"
+
 # ---- iotracectl ---------------------------------------------------------------------------------------
 
 assert_status "no daemon" 3 "$IOTRACECTL" --socket "$dir/none" status

@@ -202,6 +202,9 @@ static void test_state(void **state)
 	s.worker.books_unbalanced = 1;
 	assert_int_equal(status_state(&in), STATUS_DEGRADED);
 	s.worker.books_unbalanced = 0;
+	s.worker.seal_errors = 1;
+	assert_int_equal(status_state(&in), STATUS_DEGRADED);
+	s.worker.seal_errors = 0;
 	in.store_error = -EIO;
 	assert_int_equal(status_state(&in), STATUS_DEGRADED);
 	in.stopping = true;
