@@ -23,7 +23,7 @@
 #include "daemon/epoch.h"
 
 /* Raised whenever the meaning of struct adopt_state changes, even if its size does not. */
-#define ADOPT_VERSION 1U
+#define ADOPT_VERSION 2U
 
 /* One epoch that is not clean yet; by parity. */
 struct adopt_slot {
@@ -54,6 +54,10 @@ struct adopt_state {
 	uint64_t
 		config; /* hash of what the maps' sizes and the filter come from; 0: is being changed */
 	uint8_t capture_id[16];
+	uint32_t
+		streams; /* of the capture, 1 << enum iot_stream: without the state of each nothing goes on */
+	uint32_t exact_identity; /* packet: what the try of identity has shown */
+	char identity_detail[120];
 	uint64_t attach_ns; /* 0: the capture has no segment yet */
 	uint32_t n_cpus;
 	uint32_t n_rings;
@@ -68,6 +72,8 @@ struct adopt_state {
 	struct adopt_slot slots[2];
 	struct adopt_totals totals;
 	struct iot_probe table[EPOCH_MAX_PROBES];
+	uint8_t twice
+		[EPOCH_MAX_PROBES]; /* as the table: a second copy of the program is attached */
 };
 
 struct adopt;

@@ -28,7 +28,7 @@ static int from_manager(struct control_socket *ret, struct iot_error *err)
 	if (n < 0)
 		return iot_error_set(err, n, "LISTEN_FDS: %s", strerror(-n));
 	for (int i = 0; i < n; i++) {
-		if (strncmp(names[i], FDSTORE_PREFIX, sizeof(FDSTORE_PREFIX) - 1) != 0) {
+		if (!fdstore_is_ours(names[i])) {
 			fd = SD_LISTEN_FDS_START + i;
 			n_sockets++;
 		}

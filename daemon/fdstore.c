@@ -27,6 +27,11 @@ static struct fdstore_fd *add(struct fdstore *fs, const char *name, int fd)
 	return &fs->fds[fs->n++];
 }
 
+bool fdstore_is_ours(const char *name)
+{
+	return strncmp(name, "block.", 6) == 0 || strncmp(name, "packet.", 7) == 0;
+}
+
 int fdstore_take(struct fdstore *fs)
 {
 	char **names = NULL;
@@ -35,7 +40,7 @@ int fdstore_take(struct fdstore *fs)
 	if (n <= 0)
 		return n;
 	for (int i = 0; i < n; i++) {
-		bool ours = strncmp(names[i], FDSTORE_PREFIX, sizeof(FDSTORE_PREFIX) - 1) == 0;
+		bool ours = fdstore_is_ours(names[i]);
 
 		if (r >= 0 && ours && !add(fs, names[i], SD_LISTEN_FDS_START + i))
 			r = -ENOMEM;

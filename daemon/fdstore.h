@@ -14,9 +14,6 @@
 
 #define FDSTORE_NAME_MAX 160
 
-/* What our names begin with: the listening socket of a socket unit comes among the kept descriptors. */
-#define FDSTORE_PREFIX "block."
-
 struct fdstore_fd {
 	char name[FDSTORE_NAME_MAX];
 	int fd; /* negative: taken out */
@@ -30,6 +27,8 @@ struct fdstore {
 
 /* Does somebody listen who may keep descriptors? */
 bool fdstore_exists(void);
+/* What our names begin with: the listening socket of a socket unit comes among the kept descriptors. */
+bool fdstore_is_ours(const char *name);
 /* What of ours was given to this process; all of it closes on exec. *fs is empty before. What has another
  * name, and the environment that tells, stay for control_socket_open(). */
 int fdstore_take(struct fdstore *fs) IOT_MUST_CHECK;

@@ -3,10 +3,11 @@
  * inherit.h - what a daemon leaves to its successor and what it finds itself: kernel objects
  * (daemon/probes-adopt.c) and state (daemon/adopt.h), kept by the service manager (daemon/fdstore.h).
  *
- * Names in the store are "block.<wire>.<object>.<what>", the two hashes saying what a successor must have
+ * Names in the store are "<stream>.<wire>.<object>.<what>", the two hashes saying what a successor must have
  * been built with to read the state and the rings (wire) and to go on with the programs (object). All or
- * nothing: the state is sent last, so without it nothing is complete, and what does not fit is given
- * back and forgotten; the capture then ends as it would without a store, torn.
+ * nothing: each stream has a state, and these are sent last and name all streams of the capture. So without
+ * one of them nothing is complete, and what does not fit is given back and forgotten; the capture then ends
+ * as it would without a store, torn.
  */
 #pragma once
 
@@ -22,11 +23,19 @@ enum inherit_how {
 	INHERIT_FINISH = 2,   /* it is drained and sealed exactly, but cannot go on */
 };
 
-struct inherit {
-	struct fdstore store; /* what the manager keeps now */
-	struct adopt *adopt;  /* of the capture that is going on; NULL: nobody would keep it */
-	struct probes_fd *fds;
+#define INHERIT_STREAMS 2U
+
+struct inherit_stream {
+	struct adopt *
+		adopt; /* of the capture that is going on; NULL: nobody would keep it, or not of it */
+	struct probes_fd *fds; /* borrowed from the store */
 	size_t n_fds;
+	bool over; /* its last segment is sealed already */
+};
+
+struct inherit {
+	struct fdstore store;				/* what the manager keeps now */
+	struct inherit_stream streams[INHERIT_STREAMS]; /* block, packet */
 	enum inherit_how how;
 	char why[192]; /* not CONTINUE, although something was there; or "" */
 };
@@ -39,20 +48,24 @@ void inherit_drop(struct inherit *in);
 int inherit_begin(struct inherit *in, const struct iot_config *c,
 		  const uint8_t capture_id[16]) IOT_MUST_CHECK;
 /*
- * Makes probes of what was inherited; then in->how says what to do with them. Whatever goes wrong, what was
- * inherited is not usable.
+ * Makes probes of what was inherited, by stream; then in->how says what to do with them. Whatever goes wrong, what
+ * was inherited is not usable.
  */
-int inherit_probes(struct inherit *in, const struct iot_config *c, struct probes **ret,
-		   struct iot_error *err) IOT_MUST_CHECK;
-/* INHERIT_FINISH: closes the gate, drains, seals. Takes probes. *ret_name gets the last segment. */
+int inherit_probes(struct inherit *in, const struct iot_config *c,
+		   struct probes *ret[INHERIT_STREAMS], struct iot_error *err) IOT_MUST_CHECK;
+/* INHERIT_FINISH: closes the gates, drains, seals. Takes probes. *ret_name gets the last segments. */
 int inherit_finish(struct inherit *in, const struct iot_config *c, struct store *store,
-		   struct probes *probes, char *ret_name, size_t size,
+		   struct probes *probes[INHERIT_STREAMS], char *ret_name, size_t size,
 		   struct iot_error *err) IOT_MUST_CHECK;
 /* Hands everything on: from now on a successor goes on where we end. */
-int inherit_leave(struct inherit *in, struct probes *p) IOT_MUST_CHECK;
+int inherit_leave(struct inherit *in, struct probes *const p[INHERIT_STREAMS]) IOT_MUST_CHECK;
 /* A successor may go on with this capture, as often as it takes. */
 void inherit_went_on(struct inherit *in);
-void inherit_capture(struct inherit *in, uint8_t ret_id[16]);
+void inherit_capture(const struct inherit *in, uint8_t ret_id[16]);
+/* Does nothing where nothing is handed on. */
+void inherit_set_dead(struct inherit *in);
+/* NULL: is being changed. */
+void inherit_set_config(struct inherit *in, const struct iot_config *c);
 void inherit_done(struct inherit *in);
 
 /* Of what the maps' sizes and the filter come from; never 0. */

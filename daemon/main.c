@@ -86,7 +86,8 @@ static int probes_code(int r)
 	}
 }
 
-static int open_packet(const struct iot_config *c, struct probes **ret, struct iot_error *err)
+static int open_packet(const struct iot_config *c, struct adopt *adopt, struct probes **ret,
+		       struct iot_error *err)
 {
 	const struct probes_packet_options options = {
 		.expression = c->packets.filter,
@@ -99,7 +100,11 @@ static int open_packet(const struct iot_config *c, struct probes **ret, struct i
 		.no_self_test = !c->packets.self_test,
 	};
 	const struct probes_options po = {
-		.kind = IOT_STREAM_PACKET, .stream = &c->packet, .packet = &options};
+		.kind = IOT_STREAM_PACKET,
+		.stream = &c->packet,
+		.packet = &options,
+		.adopt = adopt,
+	};
 
 	const struct probes_packet_kernel *k;
 	int r;
@@ -125,10 +130,14 @@ static void close_probes(struct probes *p[2])
 }
 
 /* One for each stream that is enabled, block first. */
-static int open_probes(const struct iot_config *c, struct adopt *adopt, struct probes *ret[2],
+static int open_probes(const struct iot_config *c, const struct inherit *in, struct probes *ret[2],
 		       struct iot_error *err)
 {
-	struct probes_options po = {.stream = &c->block, .devices = &c->devices, .adopt = adopt};
+	struct probes_options po = {
+		.stream = &c->block,
+		.devices = &c->devices,
+		.adopt = in ? in->streams[0].adopt : NULL,
+	};
 	struct probes *p[2] = {NULL, NULL};
 	int r;
 
@@ -147,7 +156,7 @@ static int open_probes(const struct iot_config *c, struct adopt *adopt, struct p
 			 "(CAP_SYSLOG, kernel.kptr_restrict), or this kernel has no iomap or "
 			 "lets nothing be copied");
 	if (r >= 0 && c->packet.enabled)
-		r = open_packet(c, &p[1], err);
+		r = open_packet(c, in ? in->streams[1].adopt : NULL, &p[1], err);
 	if (r < 0) {
 		close_probes(p);
 		return r;
@@ -213,7 +222,7 @@ static void on_recovered(void *userdata, const struct store_recovered *r)
 
 struct heir {
 	struct inherit *in;
-	struct probes *probes;
+	struct probes *const *probes;
 };
 
 static void heir_collecting(void *arg)
@@ -235,14 +244,14 @@ static void heir_filter(void *arg, const struct iot_config *c)
 {
 	struct heir *h = arg;
 
-	adopt_set_config(h->in->adopt, c ? inherit_config_hash(c) : 0);
+	inherit_set_config(h->in, c);
 }
 
 static void heir_ended(void *arg)
 {
 	struct heir *h = arg;
 
-	adopt_set_dead(h->in->adopt);
+	inherit_set_dead(h->in);
 	fdstore_clear(&h->in->store);
 }
 
@@ -251,16 +260,16 @@ static void heir_failed(void *arg)
 	struct heir *h = arg;
 
 	if (h->in->how == INHERIT_CONTINUE)
-		adopt_set_dead(h->in->adopt);
+		inherit_set_dead(h->in);
 }
 
 /* Takes *config. */
 static int collect(const struct args *args, struct iot_config **config, struct store *store,
 		   struct probes *probes[2], struct inherit *in)
 {
-	struct heir h = {.in = in, .probes = probes[0]};
+	struct heir h = {.in = in, .probes = probes};
 	const struct manager_heir heir = {
-		.state = in->adopt,
+		.states = {in->streams[0].adopt, in->streams[1].adopt},
 		.resume = in->how == INHERIT_CONTINUE,
 		.arg = &h,
 		.collecting = heir_collecting,
@@ -273,7 +282,7 @@ static int collect(const struct args *args, struct iot_config **config, struct s
 		.args = args,
 		.store = store,
 		.probes = {probes[0], probes[1]},
-		.heir = in->adopt ? &heir : NULL,
+		.heir = heir.states[0] || heir.states[1] ? &heir : NULL,
 	};
 	struct iot_error err = {0};
 	struct manager *m = NULL;
@@ -294,12 +303,12 @@ static int collect(const struct args *args, struct iot_config **config, struct s
  * it is finished, or left to recovery. Returns an exit code, EX_OK to go on.
  */
 static int adopt(const struct iot_config *c, struct inherit *in, struct store **ret_store,
-		 struct probes **ret_probes)
+		 struct probes *ret_probes[2])
 {
 	struct iot_error err = {0};
-	struct probes *probes = NULL;
+	struct probes *probes[2] = {NULL, NULL};
 	struct store *store = NULL;
-	char name[128] = "";
+	char name[256] = "";
 	uint8_t capture_id[16];
 	int r;
 
@@ -314,10 +323,11 @@ static int adopt(const struct iot_config *c, struct inherit *in, struct store **
 	r = store_open(c->state_dir, capture_id, &store, &err);
 	if (r < 0)
 		return fail(store_code(r), &err, r);
-	r = inherit_probes(in, c, &probes, &err);
+	r = inherit_probes(in, c, probes, &err);
 	if (r >= 0 && in->how == INHERIT_CONTINUE) {
 		*ret_store = store;
-		*ret_probes = probes;
+		ret_probes[0] = probes[0];
+		ret_probes[1] = probes[1];
 		return EX_OK;
 	}
 	if (r >= 0) {
@@ -358,7 +368,7 @@ static int begin(const struct iot_config *c, struct inherit *in, struct store **
 	r = store_recover(store, on_recovered, NULL, &n, &err);
 	if (r < 0)
 		return fail(r == -ENOMEM ? EX_OSERR : EX_IOERR, &err, r);
-	r = open_probes(c, in->adopt, probes, &err);
+	r = open_probes(c, in, probes, &err);
 	return r < 0 ? fail(probes_code(r), &err, r) : EX_OK;
 }
 
@@ -369,7 +379,7 @@ static int run(const struct args *args, struct iot_config **config)
 	struct inherit in;
 	int code;
 
-	code = adopt(*config, &in, &store, &probes[0]);
+	code = adopt(*config, &in, &store, probes);
 	if (code == EX_OK && !store)
 		code = begin(*config, &in, &store, probes);
 	if (code == EX_OK)

@@ -304,7 +304,7 @@ static int start_stream(struct manager *m, struct manager_stream *s, struct iot_
 		.probes = s->probes,
 		.store = m->store,
 		.stream = s->id,
-		.adopt = m->heir ? m->heir->state : NULL,
+		.adopt = m->heir ? m->heir->states[s->id == IOT_STREAM_PACKET] : NULL,
 		.resume = m->heir && m->heir->resume,
 	};
 	int r;

@@ -18,8 +18,8 @@ struct manager;
 
 /* What a successor needs is kept by others (daemon/inherit.h); they are told when that changes. */
 struct manager_heir {
-	struct adopt *state; /* NULL: there will be no successor */
-	bool resume;	     /* state says where a predecessor ended */
+	struct adopt *states[2]; /* block, packet; NULL: there will be no successor */
+	bool resume;		 /* states say where a predecessor ended */
 	void *arg;
 	void (*collecting)(
 		void *arg); /* segments are open: from now on there is something to leave */

@@ -53,11 +53,9 @@ int probes_fds(struct probes *p, struct probes_fd **ret, size_t *ret_n)
 {
 	struct probes_fd *fds;
 	struct bpf_map *map;
-	size_t n = 0, room = p->n_rings + 2 * p->n_rows;
+	size_t n = 0, room = p->n_rings + 4 * p->n_rows;
 	char text[48];
 
-	if (p->kind != IOT_STREAM_BLOCK)
-		return -EOPNOTSUPP;
 	bpf_object__for_each_map(map, p->object) room++;
 	fds = calloc(room, sizeof(*fds));
 	if (!fds)
@@ -78,6 +76,11 @@ int probes_fds(struct probes *p, struct probes_fd **ret, size_t *ret_n)
 		snprintf(text, sizeof(text), "%u.%s", p->table[i].id,
 			 bpf_program__name(p->rows[i].program));
 		add(fds, &n, p->rows[i].program_fd, "prog", text);
+		if (p->rows[i].copy_fd < 0)
+			continue;
+		snprintf(text, sizeof(text), "%u", p->table[i].id);
+		add(fds, &n, p->rows[i].copy_link_fd, "link2", text);
+		add(fds, &n, p->rows[i].copy_fd, "prog2", text);
 	}
 	assert(n <= room);
 	*ret = fds;
@@ -87,7 +90,7 @@ int probes_fds(struct probes *p, struct probes_fd **ret, size_t *ret_n)
 
 uint64_t probes_object_hash(enum iot_stream stream)
 {
-	return stream == IOT_STREAM_BLOCK ? probes_block_hash() : 0;
+	return stream == IOT_STREAM_BLOCK ? probes_block_hash() : probes_packet_hash();
 }
 
 void probes_note_active(struct probes *p, const struct ev_epoch *active)
@@ -107,6 +110,13 @@ void probes_note_table(struct probes *p)
 	s = adopt_edit(p->adopt);
 	s->n_rows = (uint32_t)p->n_rows;
 	memcpy(s->table, p->table, p->n_rows * sizeof(p->table[0]));
+	for (size_t i = 0; i < p->n_rows; i++)
+		s->twice[i] = p->rows[i].copy_fd >= 0;
+	if (p->kind == IOT_STREAM_PACKET) {
+		s->exact_identity = p->packet_kernel.exact_identity;
+		memcpy(s->identity_detail, p->packet_kernel.identity_detail,
+		       sizeof(s->identity_detail));
+	}
 	adopt_commit(p->adopt);
 }
 
@@ -147,13 +157,46 @@ static int take_rings(struct probes *p, const struct inherited *in)
 	return 0;
 }
 
-static int take_row(struct probes *p, size_t i, bool same, const struct inherited *in)
+/* A link and the program that it is said to run. */
+static int take_link(int link_fd, int program_fd, int *ret_link_fd, int *ret_program_fd)
 {
-	struct probes_row *row = &p->rows[i];
-	const struct probes_fd *program;
 	struct bpf_link_info link;
 	struct bpf_prog_info prog = {};
 	uint32_t len = sizeof(prog);
+	int r;
+
+	r = bpf_obj_get_info_by_fd(program_fd, &prog, &len);
+	if (r < 0)
+		return r;
+	/* Before 5.15 (b89fbfbb854c) a kprobe's link is its perf event, of which there is no such info. */
+	memset(&link, 0, sizeof(link));
+	len = sizeof(link);
+	if (bpf_obj_get_info_by_fd(link_fd, &link, &len) == 0 && link.prog_id != prog.id)
+		return -EBADMSG;
+	*ret_link_fd = fcntl(link_fd, F_DUPFD_CLOEXEC, 3);
+	*ret_program_fd = fcntl(program_fd, F_DUPFD_CLOEXEC, 3);
+	return *ret_link_fd < 0 || *ret_program_fd < 0 ? -EMFILE : 0;
+}
+
+static int take_copy(struct probes *p, size_t i, struct inherited *in)
+{
+	char name[32];
+	int link, program;
+
+	snprintf(name, sizeof(name), "link2.%u", p->table[i].id);
+	link = find_fd(in, name);
+	snprintf(name, sizeof(name), "prog2.%u", p->table[i].id);
+	program = find_fd(in, name);
+	if (link < 0 || program < 0)
+		return -ENOENT;
+	return take_link(link, program, &p->rows[i].copy_link_fd, &p->rows[i].copy_fd);
+}
+
+static int take_row(struct probes *p, size_t i, const struct adopt_state *s, bool same,
+		    struct inherited *in)
+{
+	struct probes_row *row = &p->rows[i];
+	const struct probes_fd *program;
 	char name[32];
 	int fd, r;
 
@@ -161,7 +204,7 @@ static int take_row(struct probes *p, size_t i, bool same, const struct inherite
 	if (p->table[i].state != IOT_ATTACH_ATTACHED)
 		return 0;
 	snprintf(name, sizeof(name), "link.%u", p->table[i].id);
-	fd = find_fd((void *)(uintptr_t)in, name);
+	fd = find_fd(in, name);
 	snprintf(name, sizeof(name), "prog.%u.", p->table[i].id);
 	program = find(in, name);
 	if (fd < 0 || !program)
@@ -169,17 +212,8 @@ static int take_row(struct probes *p, size_t i, bool same, const struct inherite
 	row->program = bpf_object__find_program_by_name(p->object, program->name + strlen(name));
 	if (!row->program && same)
 		return -EBADMSG;
-	r = bpf_obj_get_info_by_fd(program->fd, &prog, &len);
-	if (r < 0)
-		return r;
-	/* Before 5.15 (b89fbfbb854c) a kprobe's link is its perf event, of which there is no such info. */
-	memset(&link, 0, sizeof(link));
-	len = sizeof(link);
-	if (bpf_obj_get_info_by_fd(fd, &link, &len) == 0 && link.prog_id != prog.id)
-		return -EBADMSG;
-	row->link_fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	row->program_fd = fcntl(program->fd, F_DUPFD_CLOEXEC, 3);
-	return row->link_fd < 0 || row->program_fd < 0 ? -EMFILE : 0;
+	r = take_link(fd, program->fd, &row->link_fd, &row->program_fd);
+	return r >= 0 && s->twice[i] ? take_copy(p, i, in) : r;
 }
 
 /* Dimensions are those of the maps: the configuration may have changed. */
@@ -210,6 +244,53 @@ static int take_dimensions(struct probes *p, const struct adopt_state *s)
 	return 0;
 }
 
+/* same: of the same programs, so all maps must be there; else what the two builds have in common. */
+static int take_maps(struct probes *p, bool same, struct inherited *in, struct iot_error *err)
+{
+	struct bpf_map *map;
+	int r;
+
+	bpf_object__for_each_map(map, p->object)
+	{
+		char name[64];
+		int fd;
+
+		snprintf(name, sizeof(name), "map.%s", bpf_map__name(map));
+		fd = find_fd(in, name);
+		if (fd < 0 && !same)
+			continue;
+		if (fd < 0)
+			return iot_error_set(err, fd, "%s was not inherited", name);
+		r = bpf_map__reuse_fd(map, fd);
+		if (r < 0)
+			return iot_error_set(err, r, "%s cannot be used: %s", name, strerror(-r));
+	}
+	if (!same)
+		return 0;
+	r = p->kind == IOT_STREAM_BLOCK ? probes_block_reused(p) : probes_packet_reused(p);
+	return r < 0 ? iot_error_set(err, r, "the programs' variables cannot be used: %s",
+				     strerror(-r))
+		     : 0;
+}
+
+/* What the predecessor found out about ids, and how far its counts of missed runs had come: they never go back. */
+static void take_identity(struct probes *p, const struct adopt_state *s)
+{
+	struct probes_packet_kernel *k = &p->packet_kernel;
+
+	k->exact_identity = s->exact_identity;
+	memcpy(k->identity_detail, s->identity_detail, sizeof(k->identity_detail));
+	k->identity_detail[sizeof(k->identity_detail) - 1] = '\0';
+	for (size_t i = 0; i < p->n_rows; i++) {
+		for (unsigned int slot = 0; slot < 2; slot++) {
+			uint64_t missed = s->slots[slot].misses[p->table[i].id - p->first_probe];
+
+			if (s->slots[slot].epoch && missed != IOT_COUNT_UNKNOWN)
+				p->rows[i].missed = IOT_MAX(p->rows[i].missed, missed);
+		}
+	}
+}
+
 static int take(struct probes *p, const struct probes_options *opts, struct inherited *in,
 		struct iot_error *err)
 {
@@ -220,8 +301,11 @@ static int take(struct probes *p, const struct probes_options *opts, struct inhe
 	if (!s)
 		return iot_error_set(err, -ENOMEM, "out of memory");
 	adopt_read(p->adopt, s);
-	same = s->object == probes_block_hash();
-	r = probes_block_reuse(p, opts, same, find_fd, in, err);
+	same = s->object == probes_object_hash(p->kind);
+	r = p->kind == IOT_STREAM_BLOCK ? probes_block_open(p, opts, err)
+					: probes_packet_open(p, err);
+	if (r >= 0)
+		r = take_maps(p, same, in, err);
 	if (r < 0)
 		return r;
 	r = take_dimensions(p, s);
@@ -233,12 +317,17 @@ static int take(struct probes *p, const struct probes_options *opts, struct inhe
 	p->n_rows = s->n_rows;
 	memcpy(p->table, s->table, p->n_rows * sizeof(p->table[0]));
 	for (size_t i = 0; i < p->n_rows; i++) {
-		r = take_row(p, i, same, in);
+		if (p->table[i].id < p->first_probe ||
+		    p->table[i].id - p->first_probe >= p->n_probes)
+			return iot_error_set(err, -EBADMSG, "the state names a probe that is none");
+		r = take_row(p, i, s, same, in);
 		if (r < 0)
 			return iot_error_set(err, r, "probe %s was not inherited: %s",
 					     p->table[i].name, strerror(-r));
 	}
 	p->active = s->active;
+	if (p->kind == IOT_STREAM_PACKET)
+		take_identity(p, s);
 	return probes_maps_map(p, err);
 }
 
@@ -251,8 +340,6 @@ int probes_adopt(const struct probes_options *opts, const struct probes_fd *fds,
 	int r;
 
 	assert(opts->adopt);
-	if (opts->kind && opts->kind != IOT_STREAM_BLOCK)
-		return iot_error_set(err, -EOPNOTSUPP, "only the block stream can be adopted");
 	p = probes_alloc(opts);
 	if (!p)
 		return iot_error_set(err, -ENOMEM, "out of memory");

@@ -44,6 +44,7 @@ static void row_set(struct probes *p, size_t i, uint16_t id, const char *name, c
 	snprintf(row->name, sizeof(row->name), "%s", name);
 	snprintf(row->hook, sizeof(row->hook), "%s", program ? hook : "");
 	snprintf(row->detail, sizeof(row->detail), "%s", program ? "" : detail);
+	p->rows[i] = PROBES_NO_ROW;
 	p->rows[i].program = program;
 	p->rows[i].essential = id == EV_PROBE_BLOCK_COMPLETE;
 	if (!program)
@@ -378,36 +379,25 @@ static int read_constants(struct probes *p, int fd)
 	return 0;
 }
 
-int probes_block_reuse(struct probes *p, const struct probes_options *opts, bool same,
-		       probes_find_fn find, void *arg, struct iot_error *err)
+int probes_block_open(struct probes *p, const struct probes_options *opts, struct iot_error *err)
 {
-	struct bpf_map *map;
 	int r;
 
 	r = decide(p, opts, err);
 	if (r < 0)
 		return r;
 	r = open_object(p, err);
+	if (r >= 0)
+		name_maps(p);
+	return r;
+}
+
+int probes_block_reused(struct probes *p)
+{
+	int r = read_constants(p, bpf_map__fd(p->skel->maps.rodata));
+
 	if (r < 0)
 		return r;
-	name_maps(p);
-	bpf_object__for_each_map(map, p->object)
-	{
-		char name[64];
-		int fd;
-
-		snprintf(name, sizeof(name), "map.%s", bpf_map__name(map));
-		fd = find(arg, name);
-		if (fd < 0 && !same)
-			continue;
-		if (fd < 0)
-			return iot_error_set(err, fd, "%s was not inherited", name);
-		r = same && map == p->skel->maps.rodata ? read_constants(p, fd) : 0;
-		if (r >= 0)
-			r = bpf_map__reuse_fd(map, fd);
-		if (r < 0)
-			return iot_error_set(err, r, "%s cannot be used: %s", name, strerror(-r));
-	}
 	note_copies(p, p->skel->rodata->block_copies);
 	note_direct(p);
 	return 0;

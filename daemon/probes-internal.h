@@ -26,6 +26,7 @@
 
 struct block_bpf;
 struct packet_bpf;
+struct packet_bpf__bss;
 struct btf;
 
 /* A row for every probe of the stream, whether this kernel has its hook or not. */
@@ -84,9 +85,10 @@ struct probes_row {
 	const char *kprobe;	  /* the function, if it is hooked by a kprobe */
 	struct bpf_program *copy; /* a second one that does the same: see bpf/packet-births.bpf.h */
 	struct bpf_link *copy_link;
-	uint64_t missed; /* with a copy: so many at the last look */
-	uint8_t role;	 /* packet: enum packet_role */
-	bool essential;	 /* the stream cannot do without it */
+	int copy_fd, copy_link_fd; /* as program_fd and link_fd */
+	uint64_t missed;	   /* with a copy: so many at the last look */
+	uint8_t role;		   /* packet: enum packet_role */
+	bool essential;		   /* the stream cannot do without it */
 };
 
 /* The maps of emit.bpf.h, and what every stream has beside them, wherever the skeleton keeps them. */
@@ -114,6 +116,9 @@ struct probes {
 	struct block_bpf *skel; /* block */
 	struct probes_facts facts;
 	struct packet_bpf *packet_skel; /* packet */
+	struct packet_bpf__bss
+		*packet_bss; /* its programs' variables; NULL: of programs we do not know */
+	void *packet_mapped; /* the same, if it is inherited memory */
 	struct probes_packet_kernel packet_kernel;
 	bool packet_self_test;
 	uint16_t packet_deaf, packet_deaf_later; /* tests: see struct probes_packet_options */
@@ -150,21 +155,29 @@ int probes_load_error(int code, struct iot_error *err);
 /* For a successor: what the programs see, and since when each has been attached. */
 void probes_note_active(struct probes *p, const struct ev_epoch *active);
 void probes_note_table(struct probes *p);
+#define PROBES_NO_ROW                              \
+	((struct probes_row){.program_fd = -EBADF, \
+			     .link_fd = -EBADF,    \
+			     .copy_fd = -EBADF,    \
+			     .copy_link_fd = -EBADF})
 
 /* Block: chooses, loads, fills table, rows, object and maps. close takes what it made. */
 int probes_block_load(struct probes *p, const struct probes_options *opts,
 		      struct iot_error *err) IOT_MUST_CHECK;
 void probes_block_close(struct probes *p);
 /*
- * Instead of loading: an object whose maps are those that find() knows by name; facts as for loading. same: of
- * the same programs, so all maps must be there; else what the two have in common.
+ * Instead of loading, in two steps: opens an object whose maps are then replaced by inherited ones; and, if these are
+ * of the same programs, takes from them what the programs were told.
  */
-typedef int (*probes_find_fn)(void *arg, const char *name);
-int probes_block_reuse(struct probes *p, const struct probes_options *opts, bool same,
-		       probes_find_fn find, void *arg, struct iot_error *err) IOT_MUST_CHECK;
+int probes_block_open(struct probes *p, const struct probes_options *opts,
+		      struct iot_error *err) IOT_MUST_CHECK;
+int probes_block_reused(struct probes *p) IOT_MUST_CHECK;
 uint64_t probes_block_hash(void);
 int probes_packet_load(struct probes *p, const struct probes_options *opts,
 		       struct iot_error *err) IOT_MUST_CHECK;
+int probes_packet_open(struct probes *p, struct iot_error *err) IOT_MUST_CHECK;
+int probes_packet_reused(struct probes *p) IOT_MUST_CHECK;
+uint64_t probes_packet_hash(void);
 /* After attaching: tries whether ids are exact on this kernel, and sums up what became of it all. */
 int probes_packet_attached(struct probes *p, struct iot_error *err) IOT_MUST_CHECK;
 /* Events of row i that no run observed; sum: runs of its programs that the kernel skipped. */

@@ -9,7 +9,9 @@
  */
 #include <assert.h>
 #include <bpf/btf.h>
+#include <sys/mman.h>
 
+#include "daemon/adopt.h"
 #include "daemon/probes-filter.h"
 #include "daemon/probes-packet.h"
 #include "packet.skel.h"
@@ -68,7 +70,7 @@ static void set_rows(struct probes *p, const struct packet_plan *plan)
 		struct iot_probe *row = &p->table[i];
 
 		memset(row, 0, sizeof(*row));
-		p->rows[i] = (struct probes_row){.program_fd = -EBADF, .link_fd = -EBADF};
+		p->rows[i] = PROBES_NO_ROW;
 		row->id = h->probe;
 		snprintf(row->name, sizeof(row->name), "%s", h->name);
 		if (h->by == PACKET_BY_NOTHING) {
@@ -154,6 +156,20 @@ static int open_image(const uint8_t *image, struct packet_bpf **ret, struct iot_
 	return 0;
 }
 
+static void name_maps(struct probes *p, struct packet_bpf *skel)
+{
+	p->packet_skel = skel;
+	p->object = skel->obj;
+	p->maps = (struct probes_maps){
+		.cells = skel->maps.cells,
+		.rings = skel->maps.rings,
+		.control = skel->maps.control,
+		.epochs = skel->maps.epochs,
+		.ledger = {skel->maps.ledger0, skel->maps.ledger1},
+		.identities = skel->maps.identities,
+	};
+}
+
 static int try_load(struct probes *p, const struct packet_plan *plan, const uint8_t *image,
 		    const struct iot_stream_config *stream, const struct probes_packet_options *o,
 		    struct iot_error *err)
@@ -165,16 +181,7 @@ static int try_load(struct probes *p, const struct packet_plan *plan, const uint
 	r = open_image(image, &skel, err);
 	if (r < 0)
 		return r;
-	p->packet_skel = skel;
-	p->object = skel->obj;
-	p->maps = (struct probes_maps){
-		.cells = skel->maps.cells,
-		.rings = skel->maps.rings,
-		.control = skel->maps.control,
-		.epochs = skel->maps.epochs,
-		.ledger = {skel->maps.ledger0, skel->maps.ledger1},
-		.identities = skel->maps.identities,
-	};
+	name_maps(p, skel);
 	p->identity_entries = bounded(o->identities, IDENTITIES_DEFAULT, IDENTITIES_MAX);
 	set_rows(p, plan);
 	r = probes_maps_size(p, stream, &d, err);
@@ -193,8 +200,10 @@ static int try_load(struct probes *p, const struct packet_plan *plan, const uint
 		packet_bpf__destroy(skel);
 		p->packet_skel = NULL;
 		memset(p->rows, 0, sizeof(p->rows));
+		return r;
 	}
-	return r;
+	p->packet_bss = skel->bss;
+	return 0;
 }
 
 static int load_planned(struct probes *p, const struct probes_options *opts,
@@ -232,12 +241,25 @@ static bool has_programs(const struct probes *p)
 	return false;
 }
 
+/* What is the same whether programs are loaded or inherited. */
+static int know_kernel(struct probes *p, const struct btf *btf)
+{
+	struct probes_packet_kernel *k = &p->packet_kernel;
+	const struct btf_type *proto = probes_tracepoint_proto(btf, "kfree_skb");
+
+	p->first_probe = EV_FIRST_PACKET_PROBE;
+	p->n_probes = EV_N_PACKET_PROBES;
+	p->ledger_val_bytes = sizeof(struct ev_packet_loss);
+	p->identity_bytes = sizeof(struct ev_packet_entry);
+	p->idle_since = entry_idle_since;
+	k->has_reasons = proto && btf_vlen(proto) >= 4;
+	return probes_packet_reasons(btf, &k->reasons, &k->n_reasons);
+}
+
 int probes_packet_load(struct probes *p, const struct probes_options *opts, struct iot_error *err)
 {
 	static const struct probes_packet_options defaults;
 	const struct probes_packet_options *o = opts->packet ? opts->packet : &defaults;
-	struct probes_packet_kernel *k = &p->packet_kernel;
-	const struct btf_type *proto;
 	struct packet_plan plan;
 	struct btf *btf;
 	int r;
@@ -246,19 +268,12 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	if (!btf)
 		return iot_error_set(err, -ENOTSUP, "cannot read the kernel's BTF: %s",
 				     strerror(errno));
-	p->first_probe = EV_FIRST_PACKET_PROBE;
-	p->n_probes = EV_N_PACKET_PROBES;
-	p->ledger_val_bytes = sizeof(struct ev_packet_loss);
-	p->identity_bytes = sizeof(struct ev_packet_entry);
-	p->idle_since = entry_idle_since;
 	p->active.sample = o->sample;
 	p->packet_self_test = !o->no_self_test;
 	p->packet_deaf = o->deaf;
 	p->packet_deaf_later = o->deaf_later;
 	packet_plan_make(btf, opts, o, &plan);
-	proto = probes_tracepoint_proto(btf, "kfree_skb");
-	k->has_reasons = proto && btf_vlen(proto) >= 4;
-	r = probes_packet_reasons(btf, &k->reasons, &k->n_reasons);
+	r = know_kernel(p, btf);
 	btf__free(btf);
 	if (r < 0)
 		return iot_error_set(err, r, "cannot read the kernel's BTF: %s", strerror(-r));
@@ -269,8 +284,59 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	return r;
 }
 
+int probes_packet_open(struct probes *p, struct iot_error *err)
+{
+	const void *embedded;
+	struct packet_bpf *skel = NULL;
+	struct btf *btf = btf__load_vmlinux_btf();
+	size_t bytes;
+	int r;
+
+	if (!btf)
+		return iot_error_set(err, -ENOTSUP, "cannot read the kernel's BTF: %s",
+				     strerror(errno));
+	r = know_kernel(p, btf);
+	btf__free(btf);
+	if (r < 0)
+		return iot_error_set(err, r, "cannot read the kernel's BTF: %s", strerror(-r));
+	/* Without the expression: what is loaded has it. */
+	embedded = packet_bpf__elf_bytes(&bytes);
+	r = open_image(embedded, &skel, err);
+	if (r < 0)
+		return r;
+	name_maps(p, skel);
+	return 0;
+}
+
+/* The programs' variables, which libbpf maps only when it loads. */
+int probes_packet_reused(struct probes *p)
+{
+	size_t bytes = bpf_map__value_size(p->packet_skel->maps.bss);
+	void *m;
+
+	if (bytes < sizeof(*p->packet_bss))
+		return -EBADMSG;
+	m = mmap(NULL, sizeof(*p->packet_bss), PROT_READ | PROT_WRITE, MAP_SHARED,
+		 bpf_map__fd(p->packet_skel->maps.bss), 0);
+	if (m == MAP_FAILED)
+		return -errno;
+	p->packet_mapped = p->packet_bss = m;
+	return 0;
+}
+
+uint64_t probes_packet_hash(void)
+{
+	size_t bytes;
+	const void *embedded = packet_bpf__elf_bytes(&bytes);
+
+	return adopt_hash(ADOPT_HASH_INIT, embedded, bytes);
+}
+
 void probes_packet_close(struct probes *p)
 {
+	if (p->packet_mapped)
+		munmap(p->packet_mapped, sizeof(*p->packet_bss));
+	p->packet_mapped = p->packet_bss = NULL;
 	packet_bpf__destroy(p->packet_skel);
 	p->packet_skel = NULL;
 	free(p->packet_kernel.reasons);

@@ -138,6 +138,10 @@ static int attach(struct probes *p, struct iot_error *err)
 		if (r >= 0) {
 			p->rows[i].link_fd = bpf_link__fd(p->rows[i].link);
 			p->rows[i].program_fd = bpf_program__fd(p->rows[i].program);
+			p->rows[i].copy_fd = p->rows[i].copy ? bpf_program__fd(p->rows[i].copy)
+							     : -EBADF;
+			p->rows[i].copy_link_fd =
+				p->rows[i].copy ? bpf_link__fd(p->rows[i].copy_link) : -EBADF;
 			continue;
 		}
 		row->state = IOT_ATTACH_REFUSED;
@@ -163,7 +167,7 @@ struct probes *probes_alloc(const struct probes_options *opts)
 	for (unsigned int i = 0; i < IOT_MAX_RINGS; i++)
 		p->rings[i].fd = -EBADF;
 	for (size_t i = 0; i < PROBES_MAX_ROWS; i++)
-		p->rows[i].program_fd = p->rows[i].link_fd = -EBADF;
+		p->rows[i] = PROBES_NO_ROW;
 	return p;
 }
 
@@ -268,7 +272,9 @@ void probes_detach_row(struct probes *p, size_t i)
 	p->rows[i].copy_link = NULL;
 	if (p->rows[i].adopted && p->rows[i].link_fd >= 0)
 		close(p->rows[i].link_fd);
-	p->rows[i].link_fd = -EBADF;
+	if (p->rows[i].adopted && p->rows[i].copy_link_fd >= 0)
+		close(p->rows[i].copy_link_fd);
+	p->rows[i].link_fd = p->rows[i].copy_link_fd = -EBADF;
 }
 
 void probes_detach(struct probes *p)
@@ -282,9 +288,12 @@ struct probes *probes_close(struct probes *p)
 	if (!p)
 		return NULL;
 	probes_detach(p);
-	for (size_t i = 0; i < p->n_rows; i++)
+	for (size_t i = 0; i < p->n_rows; i++) {
 		if (p->rows[i].adopted && p->rows[i].program_fd >= 0)
 			close(p->rows[i].program_fd);
+		if (p->rows[i].adopted && p->rows[i].copy_fd >= 0)
+			close(p->rows[i].copy_fd);
+	}
 	probes_maps_done(p);
 	probes_block_close(p);
 	probes_packet_close(p);
@@ -341,8 +350,8 @@ static int row_missed(struct probes *p, size_t i, const struct bpf_prog_info *in
 		*ret = IOT_COUNT_UNKNOWN;
 		return 0;
 	}
-	if (p->rows[i].copy) {
-		r = program_info(bpf_program__fd(p->rows[i].copy), &copy);
+	if (p->rows[i].copy_fd >= 0) {
+		r = program_info(p->rows[i].copy_fd, &copy);
 		if (r < 0)
 			return r;
 	}

@@ -20,6 +20,7 @@ IOTRACED=${IOTRACED:-${B:-build}/iotraced} IOTRACECTL=${IOTRACECTL:-${B:-build}/
 . tests/lib/daemon.sh
 . tests/lib/diskstats.sh
 . tests/lib/loop.sh
+. tests/lib/adopt.sh
 tools=${B:-build}/tests/tools
 
 dir=$(mktemp -d /dev/shm/iot-adopt.XXXXXX) || exit 1
@@ -38,25 +39,16 @@ rounds=${IOT_ADOPT_NAMED:-1}
 
 # begin PHASE [CONFIGURATION LINE...]
 begin() {
-	phase=$1
+	local name=$1
 	shift
-	iot_setup "$dir/${phase// /-}"
-	{
-		printf 'devices:\n  include: [%s]\nstreams:\n  block:\n' "$loop_name"
-		printf '    %s\n' "block_records: 64" "block_age: 10ms" "segment_age: 150ms" "$@"
-	} >"$iot_dir/config.yaml"
 	loop_settle
 	before=$(diskstats_snapshot "$loop_name")
-	sup=$iot_dir/supervisor.log
-	"$tools/fd-supervisor" "$iot_dir" "$IOTRACED" --config "$iot_dir/config.yaml" --state-dir "$iot_state" \
-		--socket "$iot_sock" >"$sup" 2>>"$iot_log" </dev/null &
-	sup_pid=$!
-	wait_for 20 ready 1 || bail "$phase: daemon" "it did not start"
+	adopt_begin "$name" < <(
+		printf 'devices:\n  include: [%s]\nstreams:\n  block:\n' "$loop_name"
+		printf '    %s\n' "block_records: 64" "block_age: 10ms" "segment_age: 150ms" "$@"
+	)
 	assert_eq "$phase: device quiet while starting" "$before" "$(diskstats_snapshot "$loop_name")"
 }
-
-ready() { [ "$(grep -c '^ready' "$sup")" -ge "$1" ]; }
-count() { grep -c "^$1" "$sup"; }
 
 # load ARGUMENT...	in the background, until unload
 load() {
@@ -70,54 +62,12 @@ unload() {
 	fio_pid=
 }
 
-# pause MSEC
-pause() { sleep "$(printf '%d.%03d' $(($1 / 1000)) $(($1 % 1000)))"; }
-
-# kill_random N	at any time after a start, and every third while it starts and adopts
-kill_random() {
-	local i
-	for ((i = 0; i < $1; i++)); do
-		[ $((i % 3)) = 0 ] || wait_for 30 collecting || not_ok "$phase: start" "no READY within 30 s"
-		pause $((RANDOM % 400))
-		kill -KILL "$(cat "$iot_dir/pid")" 2>/dev/null
-	done
-}
-# The last start has come to its end.
-collecting() { [ "$(grep -v '^fd\|^remove\|^forgot' "$sup" | tail -n 1)" = ready ]; }
-
-# Dies at each POINT:COUNT in turn, each start being armed with the next: nobody has to be quick.
-kill_at() {
-	local point n i=0
-	wait_for 30 collecting
-	n=$(count exit)
-	for point; do
-		i=$((i + 1))
-		echo "IOTRACED_CRASH_AT=$point" >"$iot_dir/env.$i"
-	done
-	kill -KILL "$(cat "$iot_dir/pid")"
-	for ((i = 1; i <= $#; i++)); do
-		wait_for 30 died $((n + 1 + i)) && continue
-		unpassed="$unpassed ${!i}"
-		kill -KILL "$(cat "$iot_dir/pid")"
-		wait_for 30 died $((n + 1 + i))
-	done
-}
-died() { [ "$(count exit)" -ge "$1" ]; }
-
 # The end of it: sealed, verified, exported. $verified is verify's status.
 end() {
 	unload
 	loop_settle
 	after=$(diskstats_snapshot "$loop_name")
-	wait_for 30 ctl status || not_ok "$phase: daemon" "it does not answer"
-	killed=$(count exit)
-	kill -TERM "$sup_pid"
-	wait "$sup_pid"
-	assert_eq "$phase: daemon ends" 0 $?
-	sup_pid=
-	"$IOTRACECTL" --json verify "$iot_state" >"$iot_dir/verify.json" 2>"$iot_dir/verify.err"
-	verified=$?
-	"$IOTRACECTL" --json segments "$iot_state" >"$iot_dir/segments.json"
+	adopt_end
 	"$IOTRACECTL" export --format=csv --output "$iot_dir/records.csv" "$iot_state" >/dev/null 2>&1
 	records=$(($(wc -l <"$iot_dir/records.csv") - 1))
 	ledger=$(jq '[.losses[].n] | add // 0' "$iot_dir/records.csv.loss.json")
@@ -125,17 +75,11 @@ end() {
 	note "$phase: $killed kills, $produced requests, $records records, $ledger in the ledger, $(jq length "$iot_dir/segments.json") segments"
 }
 
-captures() { jq -r '.[].name' "$iot_dir/segments.json" | cut -d- -f2 | sort -u | wc -l; }
 twice() { tail -n +2 "$iot_dir/records.csv" | awk -F, '{ print $1, $34 }' | sort | uniq -d | wc -l; }
-whole() { jq "$1" "$iot_dir/verify.json"; }
 
 exact() {
 	local hidden
-	assert_eq "$phase: one capture" 1 "$(captures)"
-	assert_eq "$phase: nothing open, recovered or set aside" "0 0" \
-		"$(find "$iot_state" -name '*.open' -o -name '*.bad' | wc -l) $(jq '[.[] | select(.reason == "recovered")] | length' "$iot_dir/segments.json")"
-	assert_eq "$phase: the books balance" 0 "$(whole .whole.books_unbalanced)"
-	assert_eq "$phase: nothing without an owner" 0 "$(whole .whole.unattributed)"
+	adopt_whole
 	assert_eq "$phase: no record twice" 0 "$(twice)"
 	# Completions that this kernel showed to no program (tests/live/test-exact.sh) and that no later life of the
 	# request has proved yet: their ids are missing, and books that balance say that it was not us.
@@ -192,16 +136,6 @@ phase_small() {
 
 # ---- at instants with a name ------------------------------------------------------------------------------
 
-# Deaths of successors follow deaths that leave them something to do.
-named() {
-	local i
-	unpassed=
-	for ((i = 0; i < rounds; i++)); do
-		kill_at "$@"
-	done
-	assert_eq "$phase: every named point is passed" "" "$unpassed"
-}
-
 phase_named() {
 	begin "named, one ring"
 	load --rw=randrw --iodepth=8 --rate_iops=2000
@@ -232,14 +166,6 @@ changed() {
 	wait_for 30 ready 2 || not_ok "$phase: start" "no READY within 30 s"
 	sleep 0.5
 	end
-}
-
-# verdict CAPTURE	1: the first that began, 2: the second
-verdict() {
-	local id
-	id=$(sed -n 's/.*recording to .* capture \([0-9a-f]*\)$/\1/p' "$iot_log" | sed -n "$1p")
-	"$IOTRACECTL" verify "$iot_state"/block-"$id"-*.iot >"$iot_dir/verify-$1.txt" 2>&1
-	echo $?
 }
 
 # The first capture was drained and sealed, to its last record; the second knows nothing of it.

@@ -6,11 +6,15 @@
  *	packet-workload udp-send ADDRESS PORT COUNT BYTES [PAUSE-USEC]
  *	packet-workload udp-receive ADDRESS PORT COUNT [BUFFER-BYTES]
  *	packet-workload udp-flood ADDRESS PORT SECONDS BYTES
+ *	packet-workload udp-numbered ADDRESS PORT PAUSE-USEC
  *	packet-workload tcp-send ADDRESS PORT BYTES
  *	packet-workload tcp-receive ADDRESS PORT
  *	packet-workload tcp-ping ADDRESS PORT COUNT		one byte to and fro
  *	packet-workload tcp-echo ADDRESS PORT
  *	packet-workload ping ADDRESS COUNT
+ *
+ * udp-numbered goes on until SIGINT. Its numbers are in the header, too, where a record shows them: datagram n goes to port
+ * PORT + n / 1024 and has 8 + n % 1024 bytes.
  *
  * Receivers end when they have it all, or after 2 s without anything more, and print how much came; for the
  * first they wait longer, since in an emulated machine a sender's start takes a while. With
@@ -24,6 +28,7 @@
 #include <netinet/in.h>
 #include <netinet/ip_icmp.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -102,6 +107,51 @@ static int udp_send(const char *address, const char *port, uint64_t count, uint6
 		    errno != EPERM) {
 			close(fd);
 			return fail("send");
+		}
+		if (pause_usec)
+			nanosleep(&pause, NULL);
+	}
+	close(fd);
+	printf("sent=%llu\n", (unsigned long long)n);
+	return 0;
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+#define NUMBERED_LENGTHS 1024U
+
+static int udp_numbered(const char *address, const char *port, uint64_t pause_usec)
+{
+	const struct sigaction sa = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+	struct timespec pause = {.tv_nsec = (long)pause_usec * 1000};
+	struct addrinfo *ai = resolve(address, port, SOCK_DGRAM);
+	struct sockaddr_in to;
+	uint64_t n, first;
+	int fd;
+
+	if (!ai || ai->ai_family != AF_INET || iot_parse_u64(port, &first) < 0)
+		return fail("address");
+	memcpy(&to, ai->ai_addr, sizeof(to));
+	freeaddrinfo(ai);
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	/* Not connected: no answer of the other side makes a later datagram fail. */
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return fail("socket");
+	for (n = 0; !interrupted && first + n / NUMBERED_LENGTHS < 65536; n++) {
+		memcpy(buffer, &n, sizeof(n));
+		to.sin_port = htons((uint16_t)(first + n / NUMBERED_LENGTHS));
+		if (sendto(fd, buffer, 8 + n % NUMBERED_LENGTHS, 0, (struct sockaddr *)&to,
+			   sizeof(to)) < 0) {
+			close(fd);
+			return fail("sendto");
 		}
 		if (pause_usec)
 			nanosleep(&pause, NULL);
@@ -274,6 +324,7 @@ static int usage(void)
 	fputs("usage: packet-workload udp-send ADDRESS PORT COUNT BYTES [PAUSE-USEC]\n"
 	      "       packet-workload udp-receive ADDRESS PORT COUNT [BUFFER-BYTES]\n"
 	      "       packet-workload udp-flood ADDRESS PORT SECONDS BYTES\n"
+	      "       packet-workload udp-numbered ADDRESS PORT PAUSE-USEC\n"
 	      "       packet-workload tcp-send ADDRESS PORT BYTES\n"
 	      "       packet-workload tcp-receive|tcp-echo ADDRESS PORT\n"
 	      "       packet-workload tcp-ping ADDRESS PORT COUNT\n"
@@ -299,6 +350,8 @@ int main(int argc, char **argv)
 		return udp_send(argv[2], argv[3], n[0], 0, n[1], n[2]);
 	if (strcmp(verb, "udp-flood") == 0 && argc == 6)
 		return udp_send(argv[2], argv[3], 0, n[0], n[1], 0);
+	if (strcmp(verb, "udp-numbered") == 0 && argc == 5)
+		return udp_numbered(argv[2], argv[3], n[0]);
 	if (strcmp(verb, "udp-receive") == 0 && argc >= 5)
 		return udp_receive(argv[2], argv[3], n[0], n[1]);
 	if (strcmp(verb, "tcp-send") == 0 && argc == 5)
