@@ -97,6 +97,16 @@ struct iot_packet_life *ctl_capture_life(const struct ctl_capture *c, uint64_t i
 
 /* ---- reading ---- */
 
+static int cmp_id(const void *a, const void *b)
+{
+	return iot_cmp_u64(*(const uint64_t *)a, *(const uint64_t *)b);
+}
+
+static bool is_wanted(const struct ctl_capture *c, uint64_t id)
+{
+	return !c->only || bsearch(&id, c->only, c->n_only, sizeof(*c->only), cmp_id);
+}
+
 static int add_records(struct ctl_capture *c, size_t i, const struct iot_batch *b,
 		       struct iot_written *written)
 {
@@ -113,7 +123,7 @@ static int add_records(struct ctl_capture *c, size_t i, const struct iot_batch *
 		if (!p.id) {
 			c->n_unidentified++;
 			r = iot_doubts_unidentified(c->doubts, i, &p);
-		} else {
+		} else if (is_wanted(c, p.id)) {
 			r = life_of(c, p.id, &l);
 			if (r == 0)
 				iot_packet_life_add(l, &p);
@@ -254,7 +264,8 @@ static int read_capture(struct ctl_capture *c, struct iot_error *err)
 		r = read_segment(c, i, b, err);
 	n = r == 0 ? iot_doubts_losers(c->doubts, &losers) : 0;
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = life_of(c, losers[i], &l);
+		if (is_wanted(c, losers[i]))
+			r = life_of(c, losers[i], &l);
 	if (r == -E2BIG)
 		return iot_error_set(
 			err, r,
@@ -295,6 +306,12 @@ int ctl_packets_none(void)
 
 int ctl_packets_read(struct iot_scan *scan, struct ctl_packets *ret, struct iot_error *err)
 {
+	return ctl_packets_read_some(scan, NULL, 0, ret, err);
+}
+
+int ctl_packets_read_some(struct iot_scan *scan, const uint64_t *ids, size_t n,
+			  struct ctl_packets *ret, struct iot_error *err)
+{
 	size_t n_segments = iot_scan_n_segments(scan);
 	struct ctl_packets p = {0};
 	int r = 0;
@@ -311,6 +328,8 @@ int ctl_packets_read(struct iot_scan *scan, struct ctl_packets *ret, struct iot_
 		while (k < n_segments && same_capture(s, iot_scan_segment(scan, k)))
 			k++;
 		r = capture_init(&p.captures[p.n++], scan, i, k - i);
+		p.captures[p.n - 1].only = ids;
+		p.captures[p.n - 1].n_only = n;
 		if (r == 0)
 			r = read_capture(&p.captures[p.n - 1], err);
 	}

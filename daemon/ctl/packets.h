@@ -28,6 +28,8 @@ struct ctl_capture {
 	size_t *slots; /* life + 1 */
 	uint64_t seed; /* of the slots */
 	size_t n_slots;
+	const uint64_t *only; /* sorted: only their lives; NULL: all */
+	size_t n_only;
 	uint64_t n_records;
 	uint64_t n_unidentified; /* of them */
 	size_t n_unsealed;	 /* segments without a footer: what they counted is not known */
@@ -47,7 +49,11 @@ int ctl_packets_scan(const struct ctl *c, int argc, char **argv,
 /* Reads everything; none is no error. Negative errno with err. */
 int ctl_packets_read(struct iot_scan *scan, struct ctl_packets *ret,
 		     struct iot_error *err) IOT_MUST_CHECK;
-/* The same. CTL_OK, or a code with the reason said: also if there is no packet segment at all. */
+/* Everything is read, but kept are only the lives of n packets with these ids, sorted, which live as long: what is
+ * in doubt of them is known as if there were all. */
+int ctl_packets_read_some(struct iot_scan *scan, const uint64_t *ids, size_t n,
+			  struct ctl_packets *ret, struct iot_error *err) IOT_MUST_CHECK;
+/* As ctl_packets_read(). CTL_OK, or a code with the reason said: also if there is no packet segment at all. */
 int ctl_packets_open(struct iot_scan *scan, struct ctl_packets *ret) IOT_MUST_CHECK;
 /* Says that there is none; CTL_ERROR. */
 int ctl_packets_none(void);

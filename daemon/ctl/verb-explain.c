@@ -3,29 +3,20 @@
  * verb-explain.c - one packet, or all packets of a flow: the way each took, whether anything of it is
  * missing, and what its absence at a probe means.
  *
- * A packet is shown with its clones, over all segments of its life. --json: {packets: [{packet, capture,
- * verdict, lost, truncated_start, truncated_end, reasons[], parent, hops: [as of cat --json],
- * not_seen: [{probe, absence, reasons[]}] (of explain ID)}]}. A question about a probe is answered in
- * explain-probe.c.
+ * A packet is shown with its clones, over all segments of its life. --json: {packets: [as hops.c says]}.
+ * A question about a probe is answered in explain-probe.c.
  */
 #include "daemon/ctl/explain.h"
+#include "daemon/ctl/hops.h"
 #include "daemon/ctl/json.h"
 #include "format/render.h"
-
-struct hop {
-	struct iot_packet p;
-	struct iot_segment *s;
-	size_t at; /* in the order of the scan */
-};
 
 struct explain {
 	const struct ctl *c;
 	struct ctl_packets packets;
 	bool **marked; /* per capture, per life */
 	uint64_t n_marked;
-	struct hop *hops; /* of the marked, by capture, packet, time */
-	size_t n_hops;
-	size_t room;
+	struct ctl_hops hops; /* of the marked */
 	bool unread;
 	bool absences; /* say what its absence elsewhere means */
 	uint64_t verdicts[IOT_N_PVERDICTS];
@@ -37,7 +28,7 @@ static void explain_done(struct explain *x)
 	for (size_t i = 0; x->marked && i < x->packets.n; i++)
 		free(x->marked[i]);
 	free(x->marked);
-	free(x->hops);
+	ctl_hops_done(&x->hops);
 	json_object_put(x->rows);
 	ctl_packets_done(&x->packets);
 }
@@ -142,47 +133,6 @@ static int mark_flow(struct explain *x, struct iot_scan *scan)
 
 /* ---- their records ---- */
 
-static int add_hop(struct explain *x, const struct iot_packet *p, struct iot_segment *s)
-{
-	if (x->n_hops == x->room) {
-		size_t room = x->room ? x->room * 2 : 256;
-		struct hop *hops = reallocarray(x->hops, room, sizeof(*hops));
-
-		if (!hops)
-			return -ENOMEM;
-		x->hops = hops;
-		x->room = room;
-	}
-	x->hops[x->n_hops] = (struct hop){*p, s, x->n_hops};
-	x->n_hops++;
-	return 0;
-}
-
-static int cmp_hop(const void *a, const void *b, void *userdata)
-{
-	const struct ctl_packets *packets = userdata;
-	const struct hop *x = a, *y = b;
-	const struct ctl_capture *c = ctl_packets_find(packets, x->s);
-	const struct ctl_capture *d = ctl_packets_find(packets, y->s);
-
-	if (c != d)
-		return c < d ? -1 : 1;
-	if (x->p.id != y->p.id)
-		return iot_cmp_u64(x->p.id, y->p.id);
-	/*
-	 * Their own numbers are the order; times of two CPUs may not be. What has none was observed after the
-	 * end of the packet (IOT_PACKET_AFTER_END) and comes behind, by time: among the numbers by time it
-	 * could be before one and behind another at once.
-	 */
-	if (!x->p.hop != !y->p.hop)
-		return x->p.hop ? -1 : 1;
-	if (x->p.hop != y->p.hop)
-		return iot_cmp_u64(x->p.hop, y->p.hop);
-	if (x->p.ts_ns != y->p.ts_ns)
-		return iot_cmp_u64(x->p.ts_ns, y->p.ts_ns);
-	return iot_cmp_u64(x->at, y->at);
-}
-
 static int collect(struct explain *x, int argc, char **argv)
 {
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
@@ -202,40 +152,14 @@ static int collect(struct explain *x, int argc, char **argv)
 
 		if (!l || !x->marked[c - x->packets.captures][l - c->lives])
 			continue;
-		/* The segments of x stay open; those of this scan do not. */
-		for (size_t i = 0; i < c->n; i++)
-			if (c->infos[i]->seq == iot_segment_info(s)->seq)
-				s = c->segments[i];
-		r = add_hop(x, &p, s);
+		r = ctl_hops_add(&x->hops, c, &p, s);
 		if (r < 0)
 			break;
 	}
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
-	if (x->n_hops > 1)
-		qsort_r(x->hops, x->n_hops, sizeof(*x->hops), cmp_hop, &x->packets);
+	ctl_hops_sort(&x->hops, &x->packets);
 	return CTL_OK;
-}
-
-static const struct hop *hops_of(const struct explain *x, const struct ctl_capture *c, uint64_t id,
-				 size_t *ret_n)
-{
-	size_t lo = 0, hi = x->n_hops;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-		const struct ctl_capture *d = ctl_packets_find(&x->packets, x->hops[mid].s);
-
-		if (d < c || (d == c && x->hops[mid].p.id < id))
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	*ret_n = 0;
-	while (lo + *ret_n < x->n_hops && x->hops[lo + *ret_n].p.id == id &&
-	       ctl_packets_find(&x->packets, x->hops[lo + *ret_n].s) == c)
-		++*ret_n;
-	return x->hops + lo;
 }
 
 /* ---- as text ---- */
@@ -311,7 +235,7 @@ static void print_packet(const struct explain *x, struct ctl_capture *c,
 	bool color = ctl_color_enabled(x->c);
 	struct iot_render_packet render = {0};
 	struct ctl_packet_naming naming = {.render = &render};
-	const struct hop *hops;
+	const struct ctl_hop *hops;
 	char line[IOT_RENDER_MAX];
 	size_t n;
 
@@ -327,7 +251,7 @@ static void print_packet(const struct explain *x, struct ctl_capture *c,
 		printf("  %s packet %llu\n",
 		       l->flags & IOT_PACKET_MERGED_INTO ? "merged into" : "born from",
 		       (unsigned long long)l->parent);
-	hops = hops_of(x, c, l->id, &n);
+	hops = ctl_hops_of(&x->hops, &x->packets, c, l->id, &n);
 	for (size_t i = 0; i < n; i++) {
 		size_t len;
 
@@ -338,69 +262,6 @@ static void print_packet(const struct explain *x, struct ctl_capture *c,
 	}
 	if (x->absences)
 		print_absences(c, l);
-}
-
-/* ---- as JSON ---- */
-
-static struct json_object *absences_json(struct ctl_capture *c, const struct iot_packet_life *l)
-{
-	struct json_object *rows = json_object_new_array();
-	char name[64];
-
-	for (unsigned int i = 0; i < IOT_N_PACKET_PROBES; i++) {
-		uint16_t id = (uint16_t)(IOT_FIRST_PACKET_PROBE + i);
-		struct json_object *o;
-		struct iot_verdict why;
-		enum iot_absence a;
-
-		if (!ctl_capture_probe_row(c, id) || ctl_probe_only_counts(id))
-			continue;
-		a = iot_doubts_absence(c->doubts, l, id, &why);
-		if (a == IOT_ABSENCE_PRESENT)
-			continue;
-		o = json_object_new_object();
-		ctl_capture_probe(c, id, name, sizeof(name));
-		json_object_object_add(o, "probe", ctl_json_text(name));
-		json_object_object_add(o, "absence", json_object_new_string(iot_absence_name(a)));
-		json_object_object_add(o, "reasons", ctl_json_reasons(&why));
-		json_object_array_add(rows, o);
-	}
-	return rows;
-}
-
-static void add_packet_json(struct explain *x, struct ctl_capture *c,
-			    const struct iot_packet_life *l, const struct iot_packet_ruling *r,
-			    const struct iot_verdict *why)
-{
-	struct json_object *o = json_object_new_object(), *list = json_object_new_array();
-	struct iot_render_packet render = {0};
-	struct ctl_packet_naming naming = {.render = &render};
-	char line[IOT_RENDER_MAX + 1], hex[CTL_HUMAN_MAX];
-	const struct hop *hops;
-	size_t n;
-
-	json_object_object_add(o, "packet", ctl_json_id(l->id));
-	json_object_object_add(o, "capture",
-			       json_object_new_string(ctl_hex_id(c->infos[0]->capture_id, hex)));
-	json_object_object_add(o, "verdict",
-			       json_object_new_string(iot_packet_verdict_name(r->verdict)));
-	json_object_object_add(o, "lost", ctl_json_u64(r->n_lost));
-	json_object_object_add(o, "doubtful", json_object_new_boolean(r->doubtful));
-	json_object_object_add(o, "merged", json_object_new_boolean(r->merged));
-	json_object_object_add(o, "truncated_start", json_object_new_boolean(r->truncated_start));
-	json_object_object_add(o, "truncated_end", json_object_new_boolean(r->truncated_end));
-	json_object_object_add(o, "reasons", ctl_json_reasons(why));
-	json_object_object_add(o, "parent", ctl_json_id(l->parent));
-	hops = hops_of(x, c, l->id, &n);
-	for (size_t i = 0; i < n; i++) {
-		ctl_packet_naming_set(&naming, hops[i].s, &hops[i].p);
-		line[iot_render_packet_json(line, &hops[i].p, &render)] = '\0';
-		json_object_array_add(list, ctl_json_made(json_tokener_parse(line)));
-	}
-	json_object_object_add(o, "hops", list);
-	if (x->absences)
-		json_object_object_add(o, "not_seen", absences_json(c, l));
-	json_object_array_add(x->rows, o);
 }
 
 /* ---- the verb ---- */
@@ -419,7 +280,9 @@ static void show(struct explain *x)
 			iot_doubts_judge(c->doubts, &c->lives[i], &r, &why);
 			x->verdicts[r.verdict]++;
 			if (x->rows)
-				add_packet_json(x, c, &c->lives[i], &r, &why);
+				json_object_array_add(x->rows,
+						      ctl_packet_json(&x->packets, &x->hops, c,
+								      &c->lives[i], x->absences));
 			else
 				print_packet(x, c, &c->lives[i], &r, &why);
 		}
