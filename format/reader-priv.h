@@ -21,6 +21,7 @@ struct iot_segment {
 	struct iot_segment_info info;
 	uint64_t header_hash;
 	bool sealed;
+	bool unread;
 	bool damaged;
 	char state_text[128];
 	struct iot_meta_footer meta; /* zero if torn */

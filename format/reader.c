@@ -352,6 +352,16 @@ enum iot_segment_state iot_segment_state(const struct iot_segment *s)
 	return s->sealed ? IOT_SEGMENT_SEALED : IOT_SEGMENT_TORN;
 }
 
+bool iot_segment_unread(const struct iot_segment *s)
+{
+	return s->unread;
+}
+
+void iot_segment_note_unread(struct iot_segment *s)
+{
+	s->unread = true;
+}
+
 bool iot_segment_damaged(const struct iot_segment *s)
 {
 	return s->damaged;

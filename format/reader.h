@@ -42,6 +42,9 @@ uint64_t iot_segment_footer_hash(const struct iot_segment *s); /* 0 if torn */
 /* Bytes that ought to be there are wrong (as opposed to: the tail is not there). Known after opening
  * for footer and trailer, after walking for blocks. */
 bool iot_segment_damaged(const struct iot_segment *s);
+/* Some of it could not be read as records: noted by who read it all, as a scan does. */
+bool iot_segment_unread(const struct iot_segment *s);
+void iot_segment_note_unread(struct iot_segment *s);
 /* "sealed", or why not, for people: "the file ends in the middle of a block at offset 4711". */
 const char *iot_segment_state_text(const struct iot_segment *s);
 /* Declared in the footer: per kind counts, so that losses can be summed without loading them. */

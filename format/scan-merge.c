@@ -74,9 +74,10 @@ struct iot_merge {
 	struct iot_verdict *notes;
 };
 
-static void note_damage(struct iot_merge *m, const struct iot_segment *s, uint64_t offset,
+static void note_damage(struct iot_merge *m, struct iot_segment *s, uint64_t offset,
 			const char *what)
 {
+	iot_segment_note_unread(s);
 	iot_verdict_reason(m->notes, IOT_VERDICT_CORRUPT, "segment %llu: %s at offset %llu",
 			   (unsigned long long)iot_segment_info(s)->seq, what,
 			   (unsigned long long)offset);

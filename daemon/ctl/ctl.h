@@ -53,6 +53,7 @@ struct ctl {
 	const char *resolve;	   /* report --resolve */
 	const char *logical_bytes; /* report --logical-bytes */
 	bool cacheability;	   /* report */
+	const char *html;	   /* report --html */
 	bool per_capture;	   /* drops */
 	enum iot_stream stream;	   /* follow; 0 = all */
 };
@@ -64,7 +65,9 @@ struct ctl {
 #define CTL_TAKES_OUTPUT (1U << 3)
 #define CTL_TAKES_EXPORT (1U << 4) /* --format --strict --force */
 #define CTL_TAKES_VERBOSE (1U << 5)
-#define CTL_TAKES_REPORT (1U << 6) /* --by --top --resolve --logical-bytes --cacheability */
+#define CTL_TAKES_REPORT \
+	(1U << 6)		   /* --by --top --resolve --logical-bytes --cacheability
+					    --html */
 #define CTL_TAKES_FLOW (1U << 7)   /* of the filters, --flow and --probe */
 #define CTL_TAKES_DROPS (1U << 8)  /* --per-capture */
 #define CTL_TAKES_STREAM (1U << 9) /* --stream */

@@ -56,6 +56,8 @@ const char ctl_help_verb_options[] =
 	"                          amplification: 5GiB, or @FILE with numbers to add up\n"
 	"     --cacheability       report: misses of a cache of any size, with swap and\n"
 	"                          without\n"
+	"     --html FILE          report: write a page for a browser; with --json, its\n"
+	"                          numbers go to standard output\n"
 	"     --per-capture        drops: keep the captures of one boot apart\n"
 	"     --stream STREAM      follow: block or packet only\n";
 
@@ -84,6 +86,7 @@ enum {
 	OPT_RESOLVE,
 	OPT_LOGICAL_BYTES,
 	OPT_CACHEABILITY,
+	OPT_HTML,
 	OPT_PER_CAPTURE,
 	OPT_STREAM,
 	OPT_VERSION,
@@ -115,6 +118,7 @@ static const struct option long_options[] = {
 	{"resolve", required_argument, NULL, OPT_RESOLVE},
 	{"logical-bytes", required_argument, NULL, OPT_LOGICAL_BYTES},
 	{"cacheability", no_argument, NULL, OPT_CACHEABILITY},
+	{"html", required_argument, NULL, OPT_HTML},
 	{"per-capture", no_argument, NULL, OPT_PER_CAPTURE},
 	{"stream", required_argument, NULL, OPT_STREAM},
 	{"help", no_argument, NULL, 'h'},
@@ -488,6 +492,9 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			break;
 		case OPT_CACHEABILITY:
 			c->cacheability = true;
+			break;
+		case OPT_HTML:
+			r = set_path("--html", optarg, &c->html, err);
 			break;
 		case OPT_PER_CAPTURE:
 			c->per_capture = true;

@@ -13,6 +13,7 @@
  *   over_time   step_seconds, rows[]: from_ns, written_bytes, swap_out_bytes, read_bytes, swap_in_bytes
  *   by          report-rank-json.c; only with --by
  *   cacheability  report-cache.c; only with --cacheability
+ *   pictures    pictures-json.c; only with --html
  *   devices[]   host, disk, dev, recorded_seconds, ops[]
  *   ops[]       op, and the fields of a cell; swap: {without, out, in}, each a cell
  *   cell        requests, bytes, bytes_done, iops, bytes_per_second, merges, requeues, errors,
@@ -21,6 +22,7 @@
  *   histogram[] from, to (ns, to not included), n
  */
 #include "daemon/ctl/json.h"
+#include "daemon/ctl/pictures.h"
 #include "daemon/ctl/report-view.h"
 
 static void add(struct json_object *o, const char *key, struct json_object *value)
@@ -178,7 +180,7 @@ static struct json_object *over_time_json(const struct report_totals *t)
 	return o;
 }
 
-int report_view_json(const struct report_view *v)
+struct json_object *report_view_json(const struct report_view *v)
 {
 	struct json_object *o = json_object_new_object(), *devices = json_object_new_array();
 	struct json_object *selections = json_object_new_array();
@@ -208,14 +210,16 @@ int report_view_json(const struct report_view *v)
 	add(o, "read", bytes_json(v->totals.all.read, v->totals.all.swap_in, "swap_in_bytes"));
 	add(o, "write_amplification", amplification_json(v));
 	add(o, "over_time", over_time_json(&v->totals));
-	if (v->rank.by != CTL_BY_NONE)
-		add(o, "by", report_rank_json(v));
+	if (v->n_ranks && !v->pictures)
+		add(o, "by", report_rank_json(v, &v->ranks[0]));
 	if (v->cache.curves[0])
 		add(o, "cacheability", report_cache_json(&v->cache));
 	add(o, "devices", devices);
 	if (devices_json(v, devices) < 0) {
 		json_object_put(o);
-		return ctl_fail(CTL_ERROR, "out of memory");
+		return NULL;
 	}
-	return ctl_json_print(o);
+	if (v->pictures)
+		add(o, "pictures", report_pictures_json(v));
+	return o;
 }

@@ -50,9 +50,10 @@ static const char *state_name(const struct resolve_want *want)
 	return names[want->state];
 }
 
-static void add_file(const struct report_view *v, const struct rank_group *g, struct json_object *o)
+static void add_file(const struct report_view *v, const struct rank *rk, const struct rank_group *g,
+		     struct json_object *o)
 {
-	const struct resolve_want *want = report_rank_resolved(v, g);
+	const struct resolve_want *want = report_rank_resolved(v, rk, g);
 	bool known = g->key.kind == RANK_KNOWN;
 
 	add(o, "ino", known ? ctl_json_id(g->key.number) : NULL);
@@ -66,15 +67,15 @@ static void add_file(const struct report_view *v, const struct rank_group *g, st
 	add(o, "path_state", want ? json_object_new_string(state_name(want)) : NULL);
 }
 
-static void add_identity(const struct report_view *v, const struct rank_group *g,
-			 struct json_object *o)
+static void add_identity(const struct report_view *v, const struct rank *rk,
+			 const struct rank_group *g, struct json_object *o)
 {
 	bool known = g->key.kind == RANK_KNOWN;
 	char comm[IOT_COMM_LEN + 1] = "";
 
-	switch (v->rank.by) {
+	switch (rk->by) {
 	case CTL_BY_FILE:
-		add_file(v, g, o);
+		add_file(v, rk, g, o);
 		return;
 	case CTL_BY_PROCESS:
 		memcpy(comm, g->comm, IOT_COMM_LEN);
@@ -84,8 +85,9 @@ static void add_identity(const struct report_view *v, const struct rank_group *g
 	case CTL_BY_CGROUP:
 		add(o, "id", known ? ctl_json_id(g->key.number) : NULL);
 		add(o, "path",
-		    known && report_rank_cgroup(v, g) ? ctl_json_text(report_rank_cgroup(v, g))
-						      : NULL);
+		    known && report_rank_cgroup(v, rk, g)
+			    ? ctl_json_text(report_rank_cgroup(v, rk, g))
+			    : NULL);
 		return;
 	case CTL_BY_DEVICE:
 		add(o, "dev", known ? devno((uint32_t)g->key.number) : NULL);
@@ -97,25 +99,25 @@ static void add_identity(const struct report_view *v, const struct rank_group *g
 	}
 }
 
-static struct json_object *row_json(const struct report_view *v, const struct rank_group *g)
+static struct json_object *row_json(const struct report_view *v, const struct rank *rk,
+				    const struct rank_group *g)
 {
 	struct json_object *o = json_object_new_object();
-	double seconds = report_rank_seconds(v, g);
+	double seconds = report_rank_seconds(v, rk, g);
 	char name[PATH_MAX + 80];
 
-	add(o, "name", ctl_json_text(report_rank_name(v, g, name, sizeof(name))));
+	add(o, "name", ctl_json_text(report_rank_name(v, rk, g, name, sizeof(name))));
 	add(o, "host",
-	    g->key.kind == RANK_KNOWN && v->rank.by != CTL_BY_ORIGIN
-		    ? ctl_json_text(v->rank.places[g->key.place].host)
+	    g->key.kind == RANK_KNOWN && rk->by != CTL_BY_ORIGIN
+		    ? ctl_json_text(rk->places[g->key.place].host)
 		    : NULL);
-	add_identity(v, g, o);
+	add_identity(v, rk, g, o);
 	add(o, "requests", ctl_json_u64(g->requests));
 	add(o, "bytes_done", ctl_json_u64(g->bytes));
 	add(o, "read_bytes", ctl_json_u64(g->read_bytes));
 	add(o, "write_bytes", ctl_json_u64(g->write_bytes));
 	add(o, "share",
-	    v->rank.bytes ? json_object_new_double((double)g->bytes / (double)v->rank.bytes)
-			  : NULL);
+	    rk->bytes ? json_object_new_double((double)g->bytes / (double)rk->bytes) : NULL);
 	add(o, "iops", seconds > 0 ? json_object_new_double((double)g->requests / seconds) : NULL);
 	add(o, "last_ns", ctl_json_id(g->last_ns));
 	add(o, "latency_ns", g->latency ? report_hist_json(g->latency) : NULL);
@@ -137,13 +139,10 @@ static struct json_object *resolved_json(const struct report_view *v)
 	return o;
 }
 
-struct json_object *report_rank_json(const struct report_view *v)
+struct json_object *report_rank_json(const struct report_view *v, const struct rank *rk)
 {
-	const struct rank *rk = &v->rank;
 	struct json_object *o, *rows;
 
-	if (rk->by == CTL_BY_NONE)
-		return NULL;
 	o = json_object_new_object();
 	rows = json_object_new_array();
 	add(o, "what", json_object_new_string(ctl_by_name(rk->by)));
@@ -153,6 +152,6 @@ struct json_object *report_rank_json(const struct report_view *v)
 	add(o, "resolved", resolved_json(v));
 	add(o, "rows", rows);
 	for (size_t i = 0; i < rk->n_shown; i++)
-		json_object_array_add(rows, row_json(v, &rk->groups[i]));
+		json_object_array_add(rows, row_json(v, rk, &rk->groups[i]));
 	return o;
 }

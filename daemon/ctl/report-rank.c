@@ -14,14 +14,14 @@
 
 /* ---- names -------------------------------------------------------------------------------------- */
 
-const struct resolve_want *report_rank_resolved(const struct report_view *v,
+const struct resolve_want *report_rank_resolved(const struct report_view *v, const struct rank *rk,
 						const struct rank_group *g)
 {
 	size_t lo = 0, hi = v->n_wants;
 
-	if (v->rank.by != CTL_BY_FILE || g->key.kind != RANK_KNOWN || !v->mount ||
+	if (rk->by != CTL_BY_FILE || g->key.kind != RANK_KNOWN || !v->mount ||
 	    g->key.fsdev != v->mount_fsdev ||
-	    !ctl_this_machine(v->rank.places[g->key.place].machine_id))
+	    !ctl_this_machine(rk->places[g->key.place].machine_id))
 		return NULL;
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -34,9 +34,10 @@ const struct resolve_want *report_rank_resolved(const struct report_view *v,
 	return lo < v->n_wants && v->wants[lo].ino == g->key.number ? &v->wants[lo] : NULL;
 }
 
-const char *report_rank_cgroup(const struct report_view *v, const struct rank_group *g)
+const char *report_rank_cgroup(const struct report_view *v, const struct rank *rk,
+			       const struct rank_group *g)
 {
-	const struct rank_place *place = &v->rank.places[g->key.place];
+	const struct rank_place *place = &rk->places[g->key.place];
 
 	/* The last request's segment may be open still, or not have had the name yet. */
 	for (size_t i = v->scan ? iot_scan_n_segments(v->scan) : 0; i-- > 0;) {
@@ -70,17 +71,17 @@ static const char *unknown_file(unsigned int origin)
 	return origin < IOT_N_ORIGINS ? names[origin] : names[IOT_ORIGIN_UNKNOWN];
 }
 
-static void known_name(const struct report_view *v, const struct rank_group *g, char *buf,
-		       size_t size)
+static void known_name(const struct report_view *v, const struct rank *rk,
+		       const struct rank_group *g, char *buf, size_t size)
 {
 	const unsigned long long number = g->key.number;
 	const struct resolve_want *want;
 	char text[2 * 80 + 1], dev[32];
 	const char *name;
 
-	switch (v->rank.by) {
+	switch (rk->by) {
 	case CTL_BY_FILE:
-		want = report_rank_resolved(v, g);
+		want = report_rank_resolved(v, rk, g);
 		name = want && want->path ? want->path : NULL;
 		if (name)
 			snprintf(buf, size, "%s", name);
@@ -95,7 +96,7 @@ static void known_name(const struct report_view *v, const struct rank_group *g, 
 		snprintf(buf, size, "%.*s (%llu)", IOT_COMM_LEN, g->comm, number);
 		return;
 	case CTL_BY_CGROUP:
-		name = report_rank_cgroup(v, g);
+		name = report_rank_cgroup(v, rk, g);
 		if (name)
 			snprintf(buf, size, "%s", name);
 		else
@@ -110,26 +111,27 @@ static void known_name(const struct report_view *v, const struct rank_group *g, 
 	}
 }
 
-const char *report_rank_name(const struct report_view *v, const struct rank_group *g, char *buf,
-			     size_t size)
+const char *report_rank_name(const struct report_view *v, const struct rank *rk,
+			     const struct rank_group *g, char *buf, size_t size)
 {
 	if (g->key.kind == RANK_REST)
 		snprintf(buf, size, "(further ones, too many to tell apart)");
 	else if (g->key.kind == RANK_UNKNOWN)
 		snprintf(buf, size, "%s",
-			 v->rank.by == CTL_BY_FILE ? unknown_file((unsigned int)g->key.number)
-						   : "(not known)");
+			 rk->by == CTL_BY_FILE ? unknown_file((unsigned int)g->key.number)
+					       : "(not known)");
 	else
-		known_name(v, g, buf, size);
+		known_name(v, rk, g, buf, size);
 	return buf;
 }
 
-double report_rank_seconds(const struct report_view *v, const struct rank_group *g)
+double report_rank_seconds(const struct report_view *v, const struct rank *rk,
+			   const struct rank_group *g)
 {
 	const uint8_t *machine = NULL;
 
-	if (g->key.kind == RANK_KNOWN && v->rank.by != CTL_BY_ORIGIN)
-		machine = v->rank.places[g->key.place].machine_id;
+	if (g->key.kind == RANK_KNOWN && rk->by != CTL_BY_ORIGIN)
+		machine = rk->places[g->key.place].machine_id;
 	else if (v->n_hosts == 1 && v->n_spans)
 		machine = v->spans[0].machine_id;
 	return machine ? (double)report_recorded_ns(v->spans, v->n_spans, machine) / 1e9 : 0;
@@ -149,16 +151,17 @@ static void free_rows(struct row *rows, size_t n)
 	free(rows);
 }
 
-static int fill_row(const struct report_view *v, const struct rank_group *g, struct row *row)
+static int fill_row(const struct report_view *v, const struct rank *rk, const struct rank_group *g,
+		    struct row *row)
 {
-	double seconds = report_rank_seconds(v, g);
+	double seconds = report_rank_seconds(v, rk, g);
 	char name[PATH_MAX + 80], printable[2 * (PATH_MAX + 80) + 1], host[2 * 65 + 1];
 	const struct hist *h = g->latency;
 	static const unsigned int points[] = {5000, 9900};
 
 	ctl_human_size(g->bytes, row->number[0]);
 	snprintf(row->number[1], CTL_HUMAN_MAX, "%.1f%%",
-		 v->rank.bytes ? 100.0 * (double)g->bytes / (double)v->rank.bytes : 0.0);
+		 rk->bytes ? 100.0 * (double)g->bytes / (double)rk->bytes : 0.0);
 	ctl_human_count(g->requests, row->number[2]);
 	if (seconds > 0)
 		snprintf(row->number[3], CTL_HUMAN_MAX, "%.1f", (double)g->requests / seconds);
@@ -172,11 +175,11 @@ static int fill_row(const struct report_view *v, const struct rank_group *g, str
 			ctl_human_duration(hist_percentile(h, points[i]), row->number[5 + i]);
 		ctl_human_duration(h->max, row->number[7]);
 	}
-	ctl_printable(report_rank_name(v, g, name, sizeof(name)), printable, sizeof(printable));
-	if (v->n_hosts <= 1 || g->key.kind != RANK_KNOWN || v->rank.by == CTL_BY_ORIGIN)
+	ctl_printable(report_rank_name(v, rk, g, name, sizeof(name)), printable, sizeof(printable));
+	if (v->n_hosts <= 1 || g->key.kind != RANK_KNOWN || rk->by == CTL_BY_ORIGIN)
 		row->name = strdup(printable);
 	else if (asprintf(&row->name, "%s: %s",
-			  ctl_printable(v->rank.places[g->key.place].host, host, sizeof(host)),
+			  ctl_printable(rk->places[g->key.place].host, host, sizeof(host)),
 			  printable) < 0)
 		row->name = NULL;
 	return row->name ? 0 : -ENOMEM;
@@ -270,19 +273,18 @@ static void print_notes(const struct report_view *v, FILE *f)
 			ctl_human_count(v->walk.n_denied, a));
 }
 
-int report_rank_text(const struct report_view *v, FILE *f, bool color)
+int report_rank_text(const struct report_view *v, const struct rank *rk, FILE *f, bool color)
 {
 	static char name[] = "NAME";
 	static const struct row head = {
 		.number = {"BYTES", "SHARE", "REQUESTS", "IOPS", "MEAN", "P50", "P99", "MAX"},
 		.name = name};
-	const struct rank *rk = &v->rank;
 	struct row *rows = calloc(rk->n_shown + 1, sizeof(*rows));
 	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX];
 	int r = rows ? 0 : -ENOMEM;
 
 	for (size_t k = 0; r == 0 && k < rk->n_shown; k++)
-		r = fill_row(v, &rk->groups[k], &rows[k]);
+		r = fill_row(v, rk, &rk->groups[k], &rows[k]);
 	if (r == 0) {
 		fprintf(f, "\n%sBy %s: ", ctl_style_on(color, CTL_STYLE_BOLD), ctl_by_name(rk->by));
 		if (rk->n_shown < rk->n_groups)

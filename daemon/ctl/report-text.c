@@ -421,8 +421,8 @@ int report_view_text(const struct report_view *v, FILE *f, bool color)
 				ctl_human_count(v->lost, count));
 		return report_cache_text(&v->cache, f, color);
 	}
-	if (v->rank.by != CTL_BY_NONE)
-		return report_rank_text(v, f, color);
+	if (v->n_ranks)
+		return report_rank_text(v, &v->ranks[0], f, color);
 	if (!v->losses_final)
 		fputs("\nLOST below counts sealed segments only; ?: none in these, the others not "
 		      "known\n",

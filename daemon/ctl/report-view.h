@@ -12,6 +12,8 @@
 #include "daemon/ctl/report.h"
 #include "daemon/ctl/resolve.h"
 
+#define REPORT_MAX_RANKS 2U
+
 struct report_view {
 	struct report report;
 	struct report_totals totals;
@@ -40,37 +42,42 @@ struct report_view {
 	bool losses_unfilterable; /* a filter on what the ledger does not hold */
 	bool no_swap_out;	  /* some segment could not tell */
 	bool no_swap_in;
-	struct rank rank;	     /* --by; CTL_BY_NONE: not asked for */
+	struct rank ranks[REPORT_MAX_RANKS]; /* --by; --html has two */
+	size_t n_ranks;
 	const struct iot_scan *scan; /* for names; NULL = none */
 	const char *mount;	     /* --resolve; NULL = not asked for */
 	uint32_t mount_fsdev;
 	struct resolve_want *wants; /* of the rows that are shown */
 	size_t n_wants;
 	struct resolve_walk walk;
-	struct report_cache cache; /* --cacheability; curves are NULL: not asked for */
-	bool swap_dropped;	   /* some segment was recorded without swap */
+	struct report_cache cache;		/* --cacheability; curves are NULL: not asked for */
+	const struct report_pictures *pictures; /* --html; NULL: not asked for */
+	bool swap_dropped;			/* some segment was recorded without swap */
 };
 
 /* Rates need a time; 0 where nothing is known. */
 double report_view_seconds(const struct report_view *v, const struct report_device *d);
 /* report-rank.c: what a row is called, and what is known of it. */
-const char *report_rank_name(const struct report_view *v, const struct rank_group *g, char *buf,
-			     size_t size);
+const char *report_rank_name(const struct report_view *v, const struct rank *rk,
+			     const struct rank_group *g, char *buf, size_t size);
 /* The path of a cgroup by the names of its boot's segments, or NULL. */
-const char *report_rank_cgroup(const struct report_view *v, const struct rank_group *g);
+const char *report_rank_cgroup(const struct report_view *v, const struct rank *rk,
+			       const struct rank_group *g);
 /* What the walk has found out about a file of this machine and mount, or NULL. */
-const struct resolve_want *report_rank_resolved(const struct report_view *v,
+const struct resolve_want *report_rank_resolved(const struct report_view *v, const struct rank *rk,
 						const struct rank_group *g);
 /* Seconds of recorded time that its rate is per; 0 = not known. */
-double report_rank_seconds(const struct report_view *v, const struct rank_group *g);
-int report_rank_text(const struct report_view *v, FILE *f, bool color) IOT_MUST_CHECK;
+double report_rank_seconds(const struct report_view *v, const struct rank *rk,
+			   const struct rank_group *g);
+int report_rank_text(const struct report_view *v, const struct rank *rk, FILE *f,
+		     bool color) IOT_MUST_CHECK;
 /* report-rank-json.c */
-struct json_object *report_rank_json(const struct report_view *v);
+struct json_object *report_rank_json(const struct report_view *v, const struct rank *rk);
 /* report-json.c */
 struct json_object *report_hist_json(const struct hist *h);
 /* report-totals-text.c */
 void report_text_totals(const struct report_view *v, FILE *f);
 int report_text_over_time(const struct report_view *v, FILE *f, bool color) IOT_MUST_CHECK;
 int report_view_text(const struct report_view *v, FILE *f, bool color) IOT_MUST_CHECK;
-/* CTL_OK or CTL_ERROR; prints. */
-int report_view_json(const struct report_view *v) IOT_MUST_CHECK;
+/* The document. NULL: no memory. */
+struct json_object *report_view_json(const struct report_view *v);

@@ -8,6 +8,8 @@
 #include "daemon/ctl/report.h"
 #include "format/render.h"
 
+#define OTHERS "(others)"
+
 /* ---- histograms -------------------------------------------------------------------------------- */
 
 static unsigned int octave_of(uint64_t v)
@@ -233,6 +235,29 @@ void report_done(struct report *rp)
 	*rp = (struct report){0};
 }
 
+static struct report_device *find_device(const struct report *rp, const uint8_t machine_id[16],
+					 uint32_t dev, const char *name)
+{
+	for (size_t i = 0; i < rp->n_devices; i++) {
+		struct report_device *d = &rp->devices[i];
+
+		if (d->dev == dev && memcmp(d->machine_id, machine_id, 16) == 0 &&
+		    strncmp(d->name, name, sizeof(d->name) - 1) == 0)
+			return d;
+	}
+	return NULL;
+}
+
+const struct report_device *report_find_device(const struct report *rp,
+					       const uint8_t machine_id[16], uint32_t dev,
+					       const char *name)
+{
+	static const uint8_t none[16];
+	const struct report_device *d = find_device(rp, machine_id, dev, name);
+
+	return d ? d : find_device(rp, none, 0, OTHERS);
+}
+
 int report_device(struct report *rp, const uint8_t machine_id[16], uint32_t dev, const char *name,
 		  const char *host, struct report_device **ret)
 {
@@ -244,16 +269,13 @@ int report_device(struct report *rp, const uint8_t machine_id[16], uint32_t dev,
 
 		machine_id = none;
 		dev = 0;
-		name = "(others)";
+		name = OTHERS;
 		host = "";
 	}
-	for (size_t i = 0; i < rp->n_devices; i++) {
-		d = &rp->devices[i];
-		if (d->dev == dev && memcmp(d->machine_id, machine_id, 16) == 0 &&
-		    strncmp(d->name, name, sizeof(d->name) - 1) == 0) {
-			*ret = d;
-			return 0;
-		}
+	d = find_device(rp, machine_id, dev, name);
+	if (d) {
+		*ret = d;
+		return 0;
 	}
 	if (rp->n_devices == rp->n_allocated) {
 		size_t want = rp->n_allocated ? rp->n_allocated * 2 : 16;

@@ -74,6 +74,10 @@ void report_done(struct report *rp);
 /* Finds or adds. The pointer is valid until the next call. */
 int report_device(struct report *rp, const uint8_t machine_id[16], uint32_t dev, const char *name,
 		  const char *host, struct report_device **ret) IOT_MUST_CHECK;
+/* NULL: there is none of it, not even in the row of others. */
+const struct report_device *report_find_device(const struct report *rp,
+					       const uint8_t machine_id[16], uint32_t dev,
+					       const char *name);
 int report_add(struct report_device *d, const struct iot_request *r) IOT_MUST_CHECK;
 int report_add_loss(struct report_device *d, const struct iot_loss *loss) IOT_MUST_CHECK;
 /* Adds from's counts and histograms. */

@@ -6,6 +6,8 @@
  * The verdict is taken last, so that damage met on the way is in it. Rates are per second of
  * recorded time: the epochs of the segments, also where nothing happened in them.
  */
+#include "daemon/ctl/json.h"
+#include "daemon/ctl/pictures.h"
 #include "daemon/ctl/report-view.h"
 #include "format/block.h"
 
@@ -18,7 +20,8 @@
 static void report_view_done(struct report_view *v)
 {
 	report_done(&v->report);
-	rank_done(&v->rank);
+	for (size_t i = 0; i < REPORT_MAX_RANKS; i++)
+		rank_done(&v->ranks[i]);
 	report_cache_done(&v->cache);
 	for (size_t i = 0; i < v->n_wants; i++)
 		free(v->wants[i].path);
@@ -115,8 +118,8 @@ static int read_requests(struct iot_scan *scan, const struct iot_filter *f, stru
 		v->requests++;
 		realtime_ns = iot_segment_realtime_ns(s, req.complete_ns);
 		add_totals(v, realtime_ns, req.op, req.swap, req.bytes_done, req.unswapped_bytes);
-		if (v->rank.by != CTL_BY_NONE) {
-			r = rank_add(&v->rank, iot_segment_info(s), s, &req, realtime_ns);
+		for (size_t i = 0; i < v->n_ranks; i++) {
+			r = rank_add(&v->ranks[i], iot_segment_info(s), s, &req, realtime_ns);
 			if (r < 0)
 				return r;
 		}
@@ -134,6 +137,9 @@ static int read_losses(struct iot_segment *s, const struct iot_filter *f, struct
 	size_t n = 0;
 	int r;
 
+	/* The same struct holds what was lost of packets, which are no requests. */
+	if (info->stream != IOT_STREAM_BLOCK)
+		return 0;
 	r = iot_segment_footer(s) ? iot_segment_load_ledger(s, &losses, &n, NULL) : -EBADMSG;
 	if (r < 0)
 		return r == -EBADMSG ? 0 : r;
@@ -239,6 +245,15 @@ static int open_again(const struct ctl *c, int argc, char **argv, const struct r
 	return r == 0 && !v->verdict.unread ? ctl_scan_whole(*ret, err) : r;
 }
 
+static uint64_t all_rank_columns(const struct report_view *v)
+{
+	uint64_t columns = 0;
+
+	for (size_t i = 0; i < v->n_ranks; i++)
+		columns |= rank_columns(v->ranks[i].by);
+	return columns;
+}
+
 static int read_latencies(const struct ctl *c, int argc, char **argv, struct report_view *v,
 			  struct iot_error *err)
 {
@@ -250,13 +265,13 @@ static int read_latencies(const struct ctl *c, int argc, char **argv, struct rep
 	r = open_again(c, argc, argv, v, &scan, err);
 	if (r < 0)
 		return r;
-	iot_scan_columns(scan, rank_columns(v->rank.by));
+	iot_scan_columns(scan, all_rank_columns(v));
 	for (;;) {
 		r = iot_scan_next(scan, &req, &s, err);
 		if (r == IOT_READ_END)
 			return 0;
-		if (r >= 0)
-			r = rank_add_latency(&v->rank, iot_segment_info(s), &req);
+		for (size_t i = 0; r >= 0 && i < v->n_ranks; i++)
+			r = rank_add_latency(&v->ranks[i], iot_segment_info(s), &req);
 		if (r < 0)
 			return r;
 	}
@@ -278,7 +293,7 @@ static int read_cacheability(const struct ctl *c, int argc, char **argv, struct 
 /* Names of the files that are shown and lie on the mount. */
 static int resolve(const struct ctl *c, struct report_view *v, struct iot_error *err)
 {
-	const struct rank *rk = &v->rank;
+	const struct rank *rk = &v->ranks[0];
 	int r;
 
 	v->wants = calloc(rk->n_shown + 1, sizeof(*v->wants));
@@ -302,14 +317,74 @@ static int resolve(const struct ctl *c, struct report_view *v, struct iot_error 
 static int rank_requests(const struct ctl *c, int argc, char **argv, struct report_view *v,
 			 struct iot_error *err)
 {
-	int r;
+	int r = 0;
 
-	r = rank_choose(&v->rank, c->top ? c->top : RANK_TOP_DEFAULT);
+	for (size_t i = 0; r >= 0 && i < v->n_ranks; i++)
+		r = rank_choose(&v->ranks[i], c->top ? c->top : RANK_TOP_DEFAULT);
 	if (r >= 0)
 		r = read_latencies(c, argc, argv, v, err);
 	if (r >= 0 && c->resolve)
 		r = resolve(c, v, err);
 	return r;
+}
+
+/* ---- --html ------------------------------------------------------------------------------------- */
+
+static int read_pictures(const struct ctl *c, int argc, char **argv, struct report_view *v,
+			 struct report_pictures *p, struct iot_error *err)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	_cleanup_(iot_scan_closep) struct iot_scan *whole = NULL;
+	struct ctl unfiltered = *c;
+	int r;
+
+	unfiltered.filter = (struct iot_filter){0};
+	r = open_again(c, argc, argv, v, &scan, err);
+	if (r == 0)
+		r = open_again(&unfiltered, argc, argv, v, &whole, err);
+	if (r < 0)
+		return r;
+	iot_scan_columns(scan, REPORT_COLUMNS | IOT_COLS_SECTOR);
+	r = report_pictures_read(p, v, &c->filter, scan, whole, err);
+	v->pictures = p;
+	/* What is left of them refers to their segments. */
+	p->scan = IOT_TAKE_PTR(scan);
+	p->whole = IOT_TAKE_PTR(whole);
+	return r;
+}
+
+static int write_page(const struct ctl *c, const struct report_view *v)
+{
+	struct json_object *o = report_view_json(v);
+	_cleanup_free_ char *text = o ? ctl_json_string(o, false) : NULL;
+	_cleanup_(ctl_out_done) struct ctl_out out = {0};
+	struct ctl_file file;
+	int r;
+
+	if (!text) {
+		json_object_put(o);
+		return ctl_fail(CTL_ERROR, "out of memory");
+	}
+	r = ctl_file_open(c->html, true, &file);
+	if (r == 0) {
+		r = ctl_out_init(&out, file.fd);
+		if (r == 0)
+			r = report_page_write(v, text, &out);
+		if (r == 0)
+			r = ctl_out_flush(&out);
+		if (r == 0)
+			r = ctl_file_commit(&file);
+		else
+			ctl_file_abort(&file);
+	}
+	if (r < 0) {
+		json_object_put(o);
+		return ctl_fail(CTL_ERROR, "cannot write %s: %s", c->html, strerror(-r));
+	}
+	if (c->json)
+		return ctl_json_print(o);
+	json_object_put(o);
+	return CTL_OK;
 }
 
 /* Before anything is read: what cannot be. CTL_OK or CTL_USAGE, CTL_ERROR. */
@@ -318,13 +393,21 @@ static int check_options(const struct ctl *c, struct report_view *v)
 	struct iot_error err = {0};
 	int r;
 
-	if (c->top && !c->by)
-		return ctl_fail(CTL_USAGE, "--top goes with --by");
+	if (c->top && !c->by && !c->html)
+		return ctl_fail(CTL_USAGE, "--top goes with --by and --html");
+	if (c->html && (c->by || c->cacheability))
+		return ctl_fail(CTL_USAGE, "--html and %s are two reports",
+				c->by ? "--by" : "--cacheability");
 	if (c->by && c->cacheability)
 		return ctl_fail(CTL_USAGE, "--by and --cacheability are two reports");
 	if (c->resolve && c->by != CTL_BY_FILE)
 		return ctl_fail(CTL_USAGE, "--resolve goes with --by=file");
-	v->rank.by = c->by;
+	if (c->html) {
+		v->ranks[v->n_ranks++].by = CTL_BY_PROCESS;
+		v->ranks[v->n_ranks++].by = CTL_BY_CGROUP;
+	} else if (c->by) {
+		v->ranks[v->n_ranks++].by = c->by;
+	}
 	if (c->logical_bytes) {
 		r = ctl_logical_bytes(c->logical_bytes, &v->logical_bytes, &err);
 		if (r < 0)
@@ -342,6 +425,7 @@ static int check_options(const struct ctl *c, struct report_view *v)
 int verb_report(struct ctl *c, int argc, char **argv)
 {
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	_cleanup_(report_pictures_done) struct report_pictures pictures = {0};
 	_cleanup_(report_view_done) struct report_view v = {0};
 	char why[2 * sizeof(v.verdict.reasons[0]) + 1];
 	struct iot_error err = {0};
@@ -353,17 +437,21 @@ int verb_report(struct ctl *c, int argc, char **argv)
 	if (code != CTL_OK)
 		return code;
 	v.scan = scan;
-	iot_scan_columns(scan, REPORT_COLUMNS | (c->by ? rank_columns(c->by) : 0));
+	iot_scan_columns(scan, REPORT_COLUMNS | all_rank_columns(&v));
 	r = fill(c, scan, &v, &err);
-	if (r >= 0 && c->by)
+	if (r >= 0 && c->html)
+		r = read_pictures(c, argc, argv, &v, &pictures, &err);
+	if (r >= 0 && v.n_ranks)
 		r = rank_requests(c, argc, argv, &v, &err);
 	if (r >= 0 && c->cacheability)
 		r = read_cacheability(c, argc, argv, &v, &err);
 	if (r < 0)
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	ctl_note_device(c, scan, v.requests);
-	if (c->json) {
-		code = report_view_json(&v);
+	if (c->html) {
+		code = write_page(c, &v);
+	} else if (c->json) {
+		code = ctl_json_print(report_view_json(&v));
 	} else {
 		ctl_pager_open(c);
 		r = report_view_text(&v, stdout, ctl_color_enabled(c));

@@ -171,6 +171,7 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		{"--resolve", c->resolve, CTL_TAKES_REPORT},
 		{"--logical-bytes", c->logical_bytes, CTL_TAKES_REPORT},
 		{"--cacheability", c->cacheability, CTL_TAKES_REPORT},
+		{"--html", c->html, CTL_TAKES_REPORT},
 		{"--per-capture", c->per_capture, CTL_TAKES_DROPS},
 		{"--stream", c->stream, CTL_TAKES_STREAM},
 	};

@@ -242,7 +242,7 @@ assert_eq "report --by: hosts are told apart" '["host0","host1"]' \
 	"$("$ctl" report --json --by process doubt other | jq -c '[.by.rows[].host] | sort | unique')"
 assert_eq "report --by: what was lost is in no row" "In no row: 37 lost requests, $((37 * 4))KiB" \
 	"$("$ctl" report --by device lossy | grep '^In no row')"
-assert_eq "report: --top alone" "2 iotracectl: --top goes with --by" "$("$ctl" report --top 3 whole 2>err; echo "$? $(cat err)")"
+assert_eq "report: --top alone" "2 iotracectl: --top goes with --by and --html" "$("$ctl" report --top 3 whole 2>err; echo "$? $(cat err)")"
 assert_eq "report: --by of what it cannot" \
 	"2 iotracectl: --by: 'files' is not one of file, process, cgroup, device, origin (did you mean 'file'?)" \
 	"$("$ctl" report --by files whole 2>err; echo "$? $(cat err)")"

@@ -4,7 +4,7 @@
  * iotracectl read.
  *
  *	make-segment DIR [segments=N] [requests=N] [lost=N] [unattributed=N] [open] [machine=N] [plain]
- *		[unselected=N selection=TEXT]
+ *		[unselected=N selection=TEXT] [hostile]
  *
  * Writes DIR/block-<capture>-<seq>.iot, N segments of N requests each on two disks (nvme0n1 with a
  * partition, and sdb), four CPUs, every operation, swap both ways, errors, requeues, merges, a
@@ -12,7 +12,7 @@
  * give the same bytes. lost: that many more were filed in the last ledger; unattributed: that many
  * had no room in it; open: the last segment is a .open file without footer; machine: another host;
  * plain: reads and writes of nvme0n1 only, without errors (for replay); unselected: each segment's books say
- * that so many requests were left out, by the selection of that text.
+ * that so many requests were left out, by the selection of that text; hostile: names that are HTML.
  *
  * Prints what was written as JSON, counted while generating, for comparison:
  * {requests, bytes, lost, lost_bytes, errors, merges, requeues, swap_out, swap_in,
@@ -49,6 +49,7 @@ struct options {
 	const char *selection;
 	bool open;
 	bool plain;
+	bool hostile;
 };
 
 struct sums {
@@ -187,6 +188,8 @@ static void make_request(const struct options *o, uint64_t segment, uint64_t k,
 	}
 	if (r->op == IOT_OP_FLUSH || r->op == IOT_OP_DRV_IN)
 		r->sector = IOT_SECTOR_NONE;
+	if (o->hostile)
+		memcpy(r->comm, "</script><b>\"\\\n", 15);
 	r->bytes_done = r->bytes;
 	if (!o->plain) {
 		make_oddities(r, i);
@@ -256,6 +259,8 @@ static void fill_info(const struct options *o, uint64_t segment, struct segment 
 	memset(info->boot_id, 2, sizeof(info->boot_id));
 	memset(info->capture_id, (int)(0xa0 + o->machine), sizeof(info->capture_id));
 	snprintf(info->host, sizeof(info->host), "host%" PRIu64, o->machine);
+	if (o->hostile)
+		snprintf(info->host, sizeof(info->host), "</title><img src=x onerror=evil()>");
 	snprintf(info->kernel, sizeof(info->kernel), "6.1.0-test");
 	snprintf(info->selection, sizeof(info->selection), "%s", o->selection);
 	info->stream = IOT_STREAM_BLOCK;
@@ -278,7 +283,8 @@ static void fill_info(const struct options *o, uint64_t segment, struct segment 
 	info->n_probes = 3;
 	/* sorted by number */
 	s->devices[0] = (struct iot_name){DISK_B, (char *)"sdb"};
-	s->devices[1] = (struct iot_name){DISK_A, (char *)"nvme0n1"};
+	s->devices[1] = (struct iot_name){
+		DISK_A, (char *)(o->hostile ? "<!--<script>&amp;\" onload='evil()'" : "nvme0n1")};
 	s->devices[2] = (struct iot_name){PART_A, (char *)"nvme0n1p2"};
 	info->devices = (struct iot_names){s->devices, 3};
 }
@@ -319,7 +325,9 @@ static void fill_footer(const struct options *o, struct segment *s, bool last,
 	f->n_probes = 3;
 	f->devices = s->info.devices;
 	s->cgroups[0] = (struct iot_name){4242, (char *)"/system.slice"};
-	s->cgroups[1] = (struct iot_name){4343, (char *)"/user.slice/app.service"};
+	s->cgroups[1] = (struct iot_name){
+		4343, (char *)(o->hostile ? "/</script><script>evil()</script>\xff\xe2\x80\xa8"
+					  : "/user.slice/app.service")};
 	f->cgroups = (struct iot_names){s->cgroups, 2};
 	if (!last)
 		return;
@@ -455,6 +463,8 @@ static bool parse_options(int argc, char **argv, struct options *o)
 			o->selection = argv[i] + 10;
 		else if (strcmp(argv[i], "open") == 0)
 			o->open = true;
+		else if (strcmp(argv[i], "hostile") == 0)
+			o->hostile = true;
 		else if (strcmp(argv[i], "plain") == 0)
 			o->plain = true;
 		else

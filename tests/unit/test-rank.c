@@ -270,18 +270,18 @@ static void test_text_fits(void **state)
 
 	(void)state;
 	assert_non_null(f);
-	v.rank.by = CTL_BY_CGROUP;
+	v.ranks[0].by = CTL_BY_CGROUP;
 	v.spans = &span;
 	v.n_spans = 1;
 	for (uint64_t i = 0; i < 3000; i++) {
 		r.cgroup = UINT64_MAX - i % 30;
-		add(&v.rank, &host, r);
+		add(&v.ranks[0], &host, r);
 	}
-	assert_int_equal(rank_choose(&v.rank, 20), 0);
-	assert_int_equal(report_rank_text(&v, f, false), 0);
-	rank_done(&v.rank);
+	assert_int_equal(rank_choose(&v.ranks[0], 20), 0);
+	assert_int_equal(report_rank_text(&v, &v.ranks[0], f, false), 0);
+	rank_done(&v.ranks[0]);
 	/* A file of this machine, with a path as long as they come. */
-	v.rank.by = CTL_BY_FILE;
+	v.ranks[0].by = CTL_BY_FILE;
 	memset(path, 'd', sizeof(path));
 	memcpy(path, "/begin/", 7);
 	memcpy(path + sizeof(path) - 5, "/end", 5);
@@ -293,9 +293,9 @@ static void test_text_fits(void **state)
 	v.mount_fsdev = PART;
 	this_machine(host.machine_id);
 	assert_true(ctl_this_machine(host.machine_id));
-	add(&v.rank, &host, request(1));
-	assert_int_equal(rank_choose(&v.rank, 20), 0);
-	assert_int_equal(report_rank_text(&v, f, false), 0);
+	add(&v.ranks[0], &host, request(1));
+	assert_int_equal(rank_choose(&v.ranks[0], 20), 0);
+	assert_int_equal(report_rank_text(&v, &v.ranks[0], f, false), 0);
 	fclose(f);
 	for (line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save)) {
 		n_lines++;
@@ -306,7 +306,7 @@ static void test_text_fits(void **state)
 	}
 	assert_true(n_lines > 25);
 	assert_int_equal(n_ends, 1);
-	rank_done(&v.rank);
+	rank_done(&v.ranks[0]);
 	free(text);
 }
 
