@@ -100,6 +100,9 @@ $(B)/iotraced: $(call obj,daemon/main.c) $(B)/libiotdaemon.a $(B)/libiotconfig.a
 	$(say) LD $@
 	$(Q)$(CC) $(LDFLAGS_ALL) -o $@ $^ $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
 
+# The page of `report --html` is in the program as it is (.incbin), which the compiler's dependencies do not know.
+$(call obj,daemon/ctl/page.c): $(wildcard daemon/ctl/page/*)
+
 # iotracectl links neither libbpf nor libsystemd nor libyaml: segments are readable anywhere.
 $(B)/iotracectl: $(call obj,daemon/ctl/main.c) $(B)/libiotctl.a $(B)/libiotformat.a
 	$(say) LD $@
@@ -172,6 +175,12 @@ systemd: ## Try the unit under this Debian's systemd in a virtual machine, with 
 	$(Q)tests/lib/install-deps.sh systemd
 	$(Q)$(MAKE) -j$$(nproc) all tests-bin
 	$(Q)KIND=systemd tests/run-all.sh
+
+.PHONY: browser
+browser: ## Use the page of report --html in headless Chromium, in several sizes (root once, for the packages)
+	$(Q)tests/lib/install-deps.sh browser
+	$(Q)$(MAKE) -j$$(nproc) all $(B)/tests/tools/make-segment $(B)/tests/tools/make-packets
+	$(Q)KIND=browser tests/run-all.sh
 
 # How often the power fails under a recording machine; make check takes a few of it.
 TIMES ?= 100

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Installs what a step needs from Debian's own packages, and only what is missing:
-#   install-deps.sh build | check | systemd | bench
+#   install-deps.sh build | check | systemd | browser | bench
 set -eu
 
 build=(gcc make clang llvm bpftool pkg-config git libc6-dev libbpf-dev libelf-dev zlib1g-dev libsystemd-dev liblz4-dev
@@ -17,8 +17,9 @@ case "${1:-build}" in
 build) want=("${build[@]}" "${run[@]}") ;;
 check) want=("${check[@]}" "${lint[@]}") ;;
 systemd) want=("${check[@]}" debootstrap) ;;
+browser) want=("${build[@]}" jq chromium fonts-dejavu-core) ;;
 bench) want=("${bench[@]}") ;;
-*) echo "usage: $0 build|check|systemd|bench" >&2; exit 64 ;;
+*) echo "usage: $0 build|check|systemd|browser|bench" >&2; exit 64 ;;
 esac
 
 missing=()

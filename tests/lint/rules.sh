@@ -6,6 +6,7 @@
 #	licence line, length of files, marks of unfinished work
 #	in format/, config/ and daemon/: calls that cut, overflow or accept rubbish silently, and descriptors
 #	that a child would inherit
+#	in daemon/ctl/page/: what would take text for HTML or code, or ask a network for something
 #
 # A place that has to break a rule of the last kind says so on its line: "lint-ok: REASON".
 set -u
@@ -99,14 +100,22 @@ check_calls() {
 	}' "$@"
 }
 
-licensed=() sized=() marked=() called=()
+# The page of `report --html`: names of a trace are text there, and the file is all there is.
+check_page() {
+	[ $# -gt 0 ] || return 0
+	grep -HnE 'innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|\beval\(|new Function|https?://|src=|@import|url\(|\bfetch\(|XMLHttpRequest|localStorage' "$@" |
+		grep -v '"http://www.w3.org/2000/svg"' |
+		sed -E 's/^([^:]*:[0-9]*):/\1: takes text for HTML, or asks a network: /'
+}
+
+licensed=() sized=() marked=() called=() paged=()
 for file in "$@"; do
 	case $file in
 	*.md | LICENSE | .gitignore | .editorconfig | .clang-format | tests/fuzz/seeds/* | tests/golden/*) ;;
 	*) licensed+=("$file") ;;
 	esac
 	case $file in
-	*.c | *.h | *.sh) sized+=("$file") ;;
+	*.c | *.h | *.sh | *.js | *.css | *.html) sized+=("$file") ;;
 	esac
 	case $file in
 	tests/fuzz/seeds/* | tests/golden/*.iot) ;;
@@ -114,6 +123,7 @@ for file in "$@"; do
 	esac
 	case $file in
 	format/*.[ch] | config/*.[ch] | daemon/*.[ch]) called+=("$file") ;;
+	daemon/ctl/page/*) paged+=("$file") ;;
 	esac
 done
 found=$(
@@ -121,6 +131,7 @@ found=$(
 	check_length "${sized[@]}"
 	check_marks "${marked[@]}"
 	check_calls "${called[@]}"
+	check_page "${paged[@]}"
 )
 [ -n "$found" ] || exit 0
 printf '%s\n' "$found"
