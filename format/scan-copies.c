@@ -124,6 +124,14 @@ static bool same_machine(const struct iot_segment_info *a, const struct iot_segm
 	       memcmp(a->machine_id, b->machine_id, sizeof(a->machine_id)) == 0;
 }
 
+/* Within a boot by the monotonic clock: the other may have been set back between two captures. */
+static bool began_later(const struct iot_segment_info *b, const struct iot_segment_info *a)
+{
+	if (memcmp(a->boot_id, b->boot_id, sizeof(a->boot_id)) == 0)
+		return b->clocks.monotonic_ns > a->clocks.monotonic_ns;
+	return b->clocks.realtime_ns > a->clocks.realtime_ns;
+}
+
 /*
  * Where no later capture of the machine is here, the set just ends, as an archive does whose next segment is
  * on its way. A later one closes the earlier: then what came between is missing.
@@ -144,7 +152,7 @@ void iot_ends_note(struct iot_segment **segments, size_t n, struct iot_verdict *
 
 			later = same_machine(a, b) &&
 				memcmp(a->capture_id, b->capture_id, sizeof(a->capture_id)) != 0 &&
-				b->clocks.realtime_ns > a->clocks.realtime_ns;
+				began_later(b, a);
 		}
 		if (later)
 			iot_verdict_reason(notes, IOT_VERDICT_UNKNOWN,

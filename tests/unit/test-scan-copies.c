@@ -154,10 +154,35 @@ static void write_capture(struct build_dir *d, const char *name, uint8_t capture
 	build_init(&b, 1, 1, 8);
 	b.x.info.capture_id[0] ^= capture;
 	b.x.info.machine_id[0] = machine;
+	b.x.info.boot_id[0] = capture; /* a boot of its own */
 	b.x.info.clocks.realtime_ns += at_s * SEC_NS;
 	b.x.f.clocks = b.x.info.clocks;
 	b.x.f.reason = (uint8_t)reason;
 	build_write(&b, d->fd, name);
+}
+
+/* A capture of the boot of write_capture(1), that began later, when the wall clock had been set back. */
+static void test_clock_set_back(void **state)
+{
+	struct build_dir d;
+	struct build b;
+
+	(void)state;
+	build_dir_open(&d);
+	write_capture(&d, "a.iot", 1, 200000, IOT_SEAL_REQUEST, 1);
+	build_init(&b, 5, 1, 8);
+	b.x.info.capture_id[0] ^= 2;
+	b.x.info.machine_id[0] = 1;
+	b.x.info.boot_id[0] = 1;
+	b.x.f.reason = IOT_SEAL_SHUTDOWN;
+	build_write(&b, d.fd, "b.iot");
+	expect(d.path, IOT_VERDICT_UNKNOWN, "a.iot: its capture went on");
+	/* Of another boot the wall clock is all there is. */
+	b.x.info.boot_id[0] = 2;
+	b.ring_pos = 0;
+	build_write(&b, d.fd, "b.iot");
+	expect(d.path, IOT_VERDICT_COMPLETE, NULL);
+	build_dir_close(&d);
 }
 
 static void test_capture_went_on(void **state)
@@ -185,6 +210,7 @@ int main(void)
 		cmocka_unit_test(test_set_aside),
 		cmocka_unit_test(test_names_that_are_no_files),
 		cmocka_unit_test(test_capture_went_on),
+		cmocka_unit_test(test_clock_set_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
