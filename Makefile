@@ -18,6 +18,8 @@ mandir ?= $(prefix)/share/man
 sysconfdir ?= /etc
 unitdir ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
+bashdir ?= $(prefix)/share/bash-completion/completions
+zshdir ?= $(prefix)/share/zsh/site-functions
 
 ifeq ($(V),1)
 Q :=
@@ -110,8 +112,9 @@ $(B)/iotracectl: $(call obj,daemon/ctl/main.c) $(B)/libiotctl.a $(B)/libiotforma
 
 # ---- BPF: never reads the build host's kernel; bpf/kernel.bpf.h declares the few fields we touch -----
 
+# Where it was built is no part of what was built: packages are reproducible.
 BPF_CFLAGS := -g -O2 -target bpf -mcpu=v2 -D__TARGET_ARCH_x86 -I. -Wall -Wextra -Werror \
-	-Wno-unused-parameter -Wno-missing-declarations -fno-stack-protector
+	-Wno-unused-parameter -Wno-missing-declarations -fno-stack-protector -ffile-prefix-map=$(CURDIR)=.
 $(B)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	$(say) BPF $<
@@ -262,6 +265,11 @@ install: all ## Install below $(DESTDIR)$(prefix) (V=1 shows the commands)
 	$(Q)install -D -m 0644 units/iotraced.sysusers $(DESTDIR)$(sysusersdir)/iotraced.conf
 	$(say) INSTALL "$(DESTDIR)$(mandir): $(MAN)"
 	$(Q)set -e; for page in $(MAN); do install -D -m 0644 packaging/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
+	$(say) INSTALL $(DESTDIR)$(bashdir)/iotracectl
+	$(Q)install -D -m 0644 packaging/completion/iotracectl.bash $(DESTDIR)$(bashdir)/iotracectl
+	$(Q)ln -sf iotracectl $(DESTDIR)$(bashdir)/iotraced
+	$(say) INSTALL $(DESTDIR)$(zshdir)/_iotracectl
+	$(Q)install -D -m 0644 packaging/completion/_iotracectl $(DESTDIR)$(zshdir)/_iotracectl
 uninstall: ## Remove what install put there (the configuration stays)
 	$(say) REMOVE $(DESTDIR)$(sbindir)/iotraced
 	$(say) REMOVE $(DESTDIR)$(bindir)/iotracectl
@@ -271,6 +279,20 @@ uninstall: ## Remove what install put there (the configuration stays)
 	$(Q)rm -f $(DESTDIR)$(unitdir)/iotraced.service $(DESTDIR)$(sysusersdir)/iotraced.conf
 	$(say) REMOVE "$(DESTDIR)$(mandir): $(MAN)"
 	$(Q)for page in $(MAN); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
+	$(say) REMOVE "completions of bash and zsh"
+	$(Q)rm -f $(DESTDIR)$(bashdir)/iotracectl $(DESTDIR)$(bashdir)/iotraced $(DESTDIR)$(zshdir)/_iotracectl
+
+# ---- packages --------------------------------------------------------------------------------------
+
+.PHONY: deb deb-check rpm
+deb: ## Build the Debian packages into build/deb
+	$(Q)tests/lib/install-deps.sh deb
+	$(Q)packaging/build-deb.sh $(B)/deb
+deb-check: ## Build the packages twice, compare, lintian, install and read with them; build the RPMs, too
+	$(Q)tests/lib/install-deps.sh deb-check
+	$(Q)KIND=packages tests/run-all.sh
+rpm: ## Build the RPMs into build/rpm (on Debian as well, without its dependency check)
+	$(Q)packaging/build-rpm.sh $(B)/rpm
 
 .PHONY: clean help
 clean: ## Remove build/

@@ -345,7 +345,7 @@ static _Noreturn void live(int fd, pid_t parent)
 	c.report.error = r;
 	(void)tell(&c, r < 0 ? REPORT_FAILED : REPORT_DONE);
 	/* The namespaces stay until they have been looked at. */
-	(void)read(fd, &byte, 1);
+	(void)!read(fd, &byte, 1);
 	_exit(0);
 }
 

@@ -2,24 +2,27 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Installs what a step needs from Debian's own packages, and only what is missing:
-#   install-deps.sh build | check | systemd | browser | bench
+#   install-deps.sh build | check | systemd | deb | deb-check | browser | bench
 set -eu
 
 build=(gcc make clang llvm bpftool pkg-config git libc6-dev libbpf-dev libelf-dev zlib1g-dev libsystemd-dev liblz4-dev
 	libxxhash-dev libyaml-dev libjson-c-dev libpcap-dev)
 run=(fio util-linux)
 check=("${build[@]}" "${run[@]}" libcmocka-dev lz4 jq blktrace qemu-system-x86 busybox-static cpio xz-utils
-	kmod e2fsprogs xfsprogs btrfs-progs dmsetup strace libcap2-bin tshark stress-ng nftables)
+	kmod e2fsprogs xfsprogs btrfs-progs dmsetup strace libcap2-bin tshark stress-ng nftables zsh)
 lint=(clang-format clang-tidy cppcheck shellcheck valgrind libclang-rt-14-dev)
+deb=("${build[@]}" dpkg-dev debhelper fakeroot)
 bench=("${build[@]}" "${run[@]}" lz4 jq linux-perf bpftrace blktrace)
 
 case "${1:-build}" in
 build) want=("${build[@]}" "${run[@]}") ;;
 check) want=("${check[@]}" "${lint[@]}") ;;
-systemd) want=("${check[@]}" debootstrap) ;;
+systemd) want=("${check[@]}" "${deb[@]}" debootstrap) ;;
+deb) want=("${deb[@]}") ;;
+deb-check) want=("${deb[@]}" lintian rpm jq) ;;
 browser) want=("${build[@]}" jq chromium fonts-dejavu-core) ;;
 bench) want=("${bench[@]}") ;;
-*) echo "usage: $0 build|check|systemd|browser|bench" >&2; exit 64 ;;
+*) echo "usage: $0 build|check|systemd|deb|deb-check|browser|bench" >&2; exit 64 ;;
 esac
 
 missing=()

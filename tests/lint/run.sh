@@ -82,7 +82,7 @@ part_cppcheck() {
 # SC2317: takes functions that a trap or a name in a variable calls for unreachable.
 part_shellcheck() {
 	need shellcheck || return 1
-	files '*.sh' '.ci/run' | xargs -r shellcheck -e SC2317 -x -P SCRIPTDIR
+	files '*.sh' '*.bash' '.ci/run' 'packaging/debian/*.postrm' 'packaging/debian/tests/re*' | xargs -r shellcheck -e SC2317 -x -P SCRIPTDIR
 }
 
 part_includes() {

@@ -27,9 +27,11 @@ assert_eq "installed files" "\
 ./usr/lib/systemd/system/iotraced.service
 ./usr/lib/sysusers.d/iotraced.conf
 ./usr/sbin/iotraced
+./usr/share/bash-completion/completions/iotracectl
 ./usr/share/man/man1/iotracectl.1
 ./usr/share/man/man5/iotraced.yaml.5
-./usr/share/man/man8/iotraced.8" "$(files)"
+./usr/share/man/man8/iotraced.8
+./usr/share/zsh/site-functions/_iotracectl" "$(files)"
 assert_eq "conf.d" drwxr-xr-x "$(stat -c %A "$dest/etc/iotraced/conf.d")"
 assert_eq "place of the daemon in the unit" "ExecStart=/usr/sbin/iotraced" \
 	"$(grep '^ExecStart=' "$dest/usr/lib/systemd/system/iotraced.service")"

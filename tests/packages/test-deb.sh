@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The Debian packages, built: twice in different places to the same bytes, without a word of lintian's, and
+# iotraced-tools unpacked alone reads a segment. tests/systemd/test-package.sh installs them.
+#
+# timeout: 1500
+cd "$(dirname "$0")/../.." || exit 2
+# shellcheck source=tests/lib/tap.sh
+. tests/lib/tap.sh
+B=${B:-build}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+for tool in dpkg-buildpackage dh lintian; do
+	command -v "$tool" >/dev/null || { echo "skip packages: no $tool; run: tests/lib/install-deps.sh deb-check"; exit 77; }
+done
+
+# ---- built twice ------------------------------------------------------------------------------------------------
+
+out=$B/deb
+packaging/build-deb.sh "$out" >"$work/first" || bail "build" "see $out/build.log"
+umask 077
+TZ=Asia/Kathmandu LC_ALL=C.UTF-8 packaging/build-deb.sh "$work/another/and/longer/place" >/dev/null ||
+	bail "build elsewhere" "it failed"
+umask 022
+mapfile -t debs <"$work/first"
+assert_eq "packages" "iotraced iotraced-dbgsym iotraced-tools iotraced-tools-dbgsym" \
+	"$(printf '%s\n' "${debs[@]##*/}" | cut -d_ -f1 | LC_ALL=C sort | xargs)"
+for deb in "${debs[@]}"; do
+	assert_eq "reproducible: ${deb##*/}" "$(sha256sum <"$deb")" "$(sha256sum <"$work/another/and/longer/place/${deb##*/}")"
+done
+assert_eq "reproducible: source" "$(sha256sum <"$(echo "$out"/iotraced_*.tar.xz)")" \
+	"$(sha256sum <"$(echo "$work"/another/and/longer/place/iotraced_*.tar.xz)")"
+
+# ---- lintian ----------------------------------------------------------------------------------------------------
+
+assert_eq "lintian at pedantic" "" \
+	"$(lintian --allow-root --no-cfg --pedantic --display-info --display-experimental "$out"/iotraced_*.changes 2>&1)"
+
+# ---- what is in them --------------------------------------------------------------------------------------------
+
+iotraced=$(printf '%s\n' "${debs[@]}" | grep '/iotraced_') tools=$(printf '%s\n' "${debs[@]}" | grep '/iotraced-tools_')
+dpkg-deb -x "$tools" "$work/tools" && dpkg-deb -e "$tools" "$work/tools-control" && dpkg-deb -e "$iotraced" "$work/control" &&
+	dpkg-deb -x "$iotraced" "$work/iotraced" || bail "unpack" "it failed"
+assert_eq "the tools need these libraries" "libc6 libjson-c5 liblz4-1 libxxhash0" \
+	"$(dpkg-deb -f "$tools" Depends | tr , '\n' | awk '{print $1}' | sort | xargs)"
+assert_eq "and run nothing when they are installed" "control md5sums" \
+	"$(find "$work/tools-control" -type f -printf '%f\n' | sort | xargs)"
+assert_eq "iotraced-tools alone verifies a segment" 0 \
+	"$("$work/tools/usr/bin/iotracectl" verify tests/golden/v1/random.iot >/dev/null; echo $?)"
+assert_status "autopkgtest of the reader" 0 env PATH="$work/tools/usr/bin:$PATH" packaging/debian/tests/reader
+assert_eq "autopkgtests that are there" "$(sed -n 's/^Tests: //p' packaging/debian/tests/control | sort | xargs)" \
+	"$(find packaging/debian/tests -type f -perm -1 -printf '%f\n' | sort | xargs)"
+assert_eq "the configuration is a conffile" /etc/iotraced/iotraced.yaml \
+	"$(grep yaml "$work/control/conffiles")"
+assert_eq "installing enables and starts nothing" "" "$(grep -E 'deb-systemd-(helper enable|invoke start)' "$work"/control/postinst)"
+assert_num "an upgrade restarts what runs" "$(grep -c 'try-restart\|restart' "$work/control/postinst")" -ge 1
+assert_eq "the unit starts the packaged program" "ExecStart=/usr/sbin/iotraced" \
+	"$(grep ^ExecStart= "$work/iotraced/lib/systemd/system/iotraced.service")"
+tap_end

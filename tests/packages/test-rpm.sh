@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The spec file builds, and the packages have what is installed. On Debian, so with its libraries and without
+# rpm's look at what is installed.
+#
+# timeout: 900
+cd "$(dirname "$0")/../.." || exit 2
+# shellcheck source=tests/lib/tap.sh
+. tests/lib/tap.sh
+B=${B:-build}
+command -v rpmbuild >/dev/null || { echo "skip rpm: no rpmbuild; run: tests/lib/install-deps.sh deb-check"; exit 77; }
+rm -rf "$B/rpm"
+packaging/build-rpm.sh "$B/rpm" || bail "rpmbuild" "see $B/rpm/build.log"
+daemon=$(echo "$B"/rpm/iotraced-0*.x86_64.rpm) tools=$(echo "$B"/rpm/iotraced-tools-0*.x86_64.rpm)
+assert_eq "the tools need these libraries" "libc.so.6 libjson-c.so.5 liblz4.so.1 libm.so.6 libxxhash.so.0" \
+	"$(rpm -qpR "$tools" | grep -oE '^lib[a-z0-9-]+\.so\.[0-9]+' | sort -u | xargs)"
+assert_eq "configuration" /etc/iotraced/iotraced.yaml "$(rpm -qpc "$daemon" | xargs)"
+assert_eq "the daemon's manual pages" "/usr/share/man/man5/iotraced.yaml.5.gz /usr/share/man/man8/iotraced.8.gz" \
+	"$(rpm -qpd "$daemon" | grep /man/ | xargs)"
+assert_eq "the tools' program" /usr/bin/iotracectl "$(rpm -qpl "$tools" | grep /bin/)"
+tap_end
