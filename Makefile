@@ -18,6 +18,7 @@ mandir ?= $(prefix)/share/man
 sysconfdir ?= /etc
 unitdir ?= $(prefix)/lib/systemd/system
 sysusersdir ?= $(prefix)/lib/sysusers.d
+catalogdir ?= $(prefix)/lib/systemd/catalog
 bashdir ?= $(prefix)/share/bash-completion/completions
 zshdir ?= $(prefix)/share/zsh/site-functions
 
@@ -263,6 +264,8 @@ install: all ## Install below $(DESTDIR)$(prefix) (V=1 shows the commands)
 	$(Q)sed 's|@sbindir@|$(sbindir)|g' units/iotraced.service.in > $(DESTDIR)$(unitdir)/iotraced.service
 	$(say) INSTALL $(DESTDIR)$(sysusersdir)/iotraced.conf
 	$(Q)install -D -m 0644 units/iotraced.sysusers $(DESTDIR)$(sysusersdir)/iotraced.conf
+	$(say) INSTALL $(DESTDIR)$(catalogdir)/iotraced.catalog
+	$(Q)install -D -m 0644 units/iotraced.catalog $(DESTDIR)$(catalogdir)/iotraced.catalog
 	$(say) INSTALL "$(DESTDIR)$(mandir): $(MAN)"
 	$(Q)set -e; for page in $(MAN); do install -D -m 0644 packaging/man/$$page $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 	$(say) INSTALL $(DESTDIR)$(bashdir)/iotracectl
@@ -277,6 +280,8 @@ uninstall: ## Remove what install put there (the configuration stays)
 	$(say) REMOVE $(DESTDIR)$(unitdir)/iotraced.service
 	$(say) REMOVE $(DESTDIR)$(sysusersdir)/iotraced.conf
 	$(Q)rm -f $(DESTDIR)$(unitdir)/iotraced.service $(DESTDIR)$(sysusersdir)/iotraced.conf
+	$(say) REMOVE $(DESTDIR)$(catalogdir)/iotraced.catalog
+	$(Q)rm -f $(DESTDIR)$(catalogdir)/iotraced.catalog
 	$(say) REMOVE "$(DESTDIR)$(mandir): $(MAN)"
 	$(Q)for page in $(MAN); do rm -f $(DESTDIR)$(mandir)/man$${page##*.}/$$page; done
 	$(say) REMOVE "completions of bash and zsh"
@@ -301,4 +306,5 @@ clean: ## Remove build/
 help: ## This list
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{n=split($$1,t," "); printf "  %-12s %s\n", t[1], $$2}' $(MAKEFILE_LIST)
 
--include $(shell find $(B) -name '*.d' 2>/dev/null)
+# Not those of the packages' builds.
+-include $(shell find $(B) -path $(B)/deb -prune -o -type f -name '*.d' -print 2>/dev/null)

@@ -215,12 +215,14 @@ void manager_reload(struct manager *m)
 		return;
 	notify_reloading(manager_now_ns());
 	if (manager_load_config(m->args, &wanted, &err) < 0) {
-		log_error("reload: %s", err.text);
+		log_event(LOG_ERR, LOG_ID_RELOAD_REFUSED,
+			  &(struct log_fields){.capture = m->capture_id}, "reload: %s", err.text);
 		log_error("reload: the running configuration stays in effect");
 	} else {
 		apply(m, wanted);
-		log_info("reload: configuration taken from %s",
-			 *m->config->source ? m->config->source : "built-in defaults");
+		log_event(LOG_INFO, LOG_ID_RELOADED, &(struct log_fields){.capture = m->capture_id},
+			  "reload: configuration taken from %s",
+			  *m->config->source ? m->config->source : "built-in defaults");
 	}
 	notify_ready(m->status_line);
 }

@@ -107,7 +107,11 @@ static void log_losses(struct manager_stream *s, const struct worker_status *w, 
 			 "`iotracectl export` tells the cause of each; against a full ring raise "
 			 "streams.%s.ring_size (needs a restart)",
 			 iot_stream_name(s->id));
-	log_warning(
+	log_event(
+		LOG_WARNING, LOG_ID_LOST,
+		&(struct log_fields){.stream = iot_stream_name(s->id),
+				     .has_count = true,
+				     .count = filed + unattributed},
 		"%s: lost %llu observation%s filed by owner and %llu without owner since the last "
 		"report: %s",
 		iot_stream_name(s->id), (unsigned long long)filed, filed == 1 ? "" : "s",
@@ -119,27 +123,41 @@ static void log_losses(struct manager_stream *s, const struct worker_status *w, 
 static void log_transitions(struct manager_stream *s, const struct worker_status *w)
 {
 	const char *stream = iot_stream_name(s->id);
+	struct log_fields fields = {.stream = stream};
 
-	if (w->begin_error < 0 && s->last.begin_error != w->begin_error)
-		log_error("%s: the next segment cannot be begun: %s; the open one goes on", stream,
+	if (*w->segment_name)
+		fields.segment = w->segment_name;
+	if (w->begin_error < 0 && s->last.begin_error != w->begin_error) {
+		fields.error = w->begin_error;
+		log_event(LOG_ERR, LOG_ID_WRITE_FAILS, &fields,
+			  "%s: the next segment cannot be begun: %s; the open one goes on", stream,
 			  strerror(-w->begin_error));
-	else if (w->last_error < 0 && s->last.last_error != w->last_error)
-		log_error("%s: writing %s fails: %s; records wait in the ring", stream,
+	} else if (w->last_error < 0 && s->last.last_error != w->last_error) {
+		fields.error = w->last_error;
+		log_event(LOG_ERR, LOG_ID_WRITE_FAILS, &fields,
+			  "%s: writing %s fails: %s; records wait in the ring", stream,
 			  *w->segment_name ? w->segment_name : "the last segment",
 			  strerror(-w->last_error));
-	else if (w->last_error == 0 && s->last.last_error < 0)
-		log_info("%s: writing works again", stream);
-	if (w->seal_errors > s->last.seal_errors)
-		log_error("%s: segment %llu could not be sealed: %s; %s", stream,
+	} else if (w->last_error == 0 && s->last.last_error < 0) {
+		log_event(LOG_INFO, LOG_ID_WRITE_WORKS, &fields, "%s: writing works again", stream);
+	}
+	if (w->seal_errors > s->last.seal_errors) {
+		fields.error = w->seal_error;
+		log_event(LOG_ERR, LOG_ID_WRITE_FAILS, &fields,
+			  "%s: segment %llu could not be sealed: %s; %s", stream,
 			  (unsigned long long)w->seal_error_seq, strerror(-w->seal_error),
 			  w->seal_error == -ENOENT ? "its file is gone, and what was recorded in it"
 						   : "its file is recovered at the next start");
+	}
+	fields.error = 0;
 	if (w->books_unbalanced > s->last.books_unbalanced)
-		log_error("%s: the books of %llu epochs do not balance: records of this capture "
+		log_event(LOG_ERR, LOG_ID_UNBALANCED, &fields,
+			  "%s: the books of %llu epochs do not balance: records of this capture "
 			  "cannot be proved complete; please report this",
 			  stream, (unsigned long long)w->books_unbalanced);
 	if (w->sync_errors > s->last.sync_errors)
-		log_error("%s: the disk failed to take segment %llu: %s; it was written anew, %llu "
+		log_event(LOG_ERR, LOG_ID_SYNC_FAILED, &fields,
+			  "%s: the disk failed to take segment %llu: %s; it was written anew, %llu "
 			  "of its "
 			  "records could not be read back",
 			  stream, (unsigned long long)w->sync_error_seq, strerror(-w->sync_error),
@@ -165,7 +183,9 @@ static void check_progress(struct manager_stream *s, const struct worker_status 
 		s->progress_ns = now_ns;
 	} else if (!s->stalled && now_ns - s->progress_ns >= STALL_NS) {
 		s->stalled = true;
-		log_error("%s: the worker makes no progress for %llu s", iot_stream_name(s->id),
+		log_event(LOG_ERR, LOG_ID_STALLED,
+			  &(struct log_fields){.stream = iot_stream_name(s->id)},
+			  "%s: the worker makes no progress for %llu s", iot_stream_name(s->id),
 			  STALL_NS / 1000000000ULL);
 	}
 }

@@ -95,7 +95,8 @@ void manager_stop(struct manager *m, const char *why)
 	if (m->stopping)
 		return;
 	m->stopping = true;
-	log_info("%s: stopping", why);
+	log_event(LOG_INFO, LOG_ID_STOPPING, &(struct log_fields){.capture = m->capture_id},
+		  "%s: stopping", why);
 	notify_stopping("sealing the last segment");
 	if (sd_event_add_time_relative(m->event, &m->extend, CLOCK_MONOTONIC, STOP_EXTEND_USEC / 3,
 				       0, on_extend, m) < 0)
@@ -368,9 +369,10 @@ int manager_start(struct manager *m, struct iot_error *err)
 	}
 	if (m->heir)
 		m->heir->collecting(m->heir->arg);
-	log_info("%s to %s, capture %s",
-		 m->heir && m->heir->resume ? "going on recording" : "recording",
-		 store_path(m->store), m->capture_id);
+	log_event(LOG_INFO, LOG_ID_RECORDING, &(struct log_fields){.capture = m->capture_id},
+		  "%s to %s, capture %s",
+		  m->heir && m->heir->resume ? "going on recording" : "recording",
+		  store_path(m->store), m->capture_id);
 	manager_status_line(m, m->status_line, sizeof(m->status_line));
 	notify_ready(m->status_line);
 	return 0;

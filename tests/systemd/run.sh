@@ -4,8 +4,9 @@
 # Boots a machine with Debian and its own systemd (image.sh), where `make install` has put our programs and units, and
 # runs one script in it as a service, after everything else has started.
 #
-# usage: run.sh [--timeout SEC] [--log FILE] SCRIPT [FILE...]
+# usage: run.sh [--timeout SEC] [--log FILE] [--install 0] SCRIPT [FILE...]
 #	SCRIPT runs as root; FILEs and tests/lib are beside it, in /opt/test
+#	--install 0: without our programs and units, for packages
 #
 # Kernel as in tests/vm (SYSTEMD_KERNEL, default 6.1), ext4 on NVMe, and an empty NVMe disk with the serial `load`.
 # qemu emulates, see tests/vm/run.sh. Exit: the script's status, 124 timeout, 125 no machine, 77 no image or kernel.
@@ -14,11 +15,12 @@ set -u -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cd "$here/../.." || exit 125
 
-limit=180 log=''
+limit=180 log='' install=1
 while [ $# -gt 0 ]; do
 	case $1 in
 	--timeout) limit=$2 ;;
 	--log) log=$2 ;;
+	--install) install=$2 ;;
 	*) break ;;
 	esac
 	shift 2
@@ -46,7 +48,9 @@ cp --sparse=always "$image" "$work/root.img" && truncate -s 64M "$work/load.img"
 	mount -o loop,offset=1048576 "$work/root.img" "$work/mnt" || exit 125
 # The same spelling as in `make`: another one is another set of flags, hence another build.
 B=${B:-build}
-make -s B="${B#"$PWD"/}" DESTDIR="$work/mnt" prefix=/usr install || exit 125
+if [ "$install" = 1 ]; then
+	make -s B="${B#"$PWD"/}" DESTDIR="$work/mnt" prefix=/usr install || exit 125
+fi
 mkdir -p "$work/mnt/opt/test" "$work/mnt/etc/systemd/system/multi-user.target.wants"
 cp "$script" "$work/mnt/opt/test/script"
 cp tests/lib/*.sh "$@" "$work/mnt/opt/test/" || exit 125

@@ -24,6 +24,7 @@ assert_ne "V=1 says how" "" "$(make V=1 B="$B" DESTDIR="$dest" prefix=/usr insta
 assert_eq "installed files" "\
 ./etc/iotraced/iotraced.yaml
 ./usr/bin/iotracectl
+./usr/lib/systemd/catalog/iotraced.catalog
 ./usr/lib/systemd/system/iotraced.service
 ./usr/lib/sysusers.d/iotraced.conf
 ./usr/sbin/iotraced

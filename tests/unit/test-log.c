@@ -121,13 +121,48 @@ static void test_rate(void **state)
 	assert_int_equal(rate_per_s(&r), 0);
 }
 
+static void test_fields(void **state)
+{
+	const struct log_fields fields = {
+		.stream = "block", .segment = "a\nMESSAGE=b", .has_count = true, .error = -ENOSPC};
+	const char *texts[16];
+	char buf[512];
+	size_t n;
+
+	(void)state;
+	n = log_fields_format(buf, sizeof(buf), LOG_ERR, LOG_ID_LOST, &fields, "x\ny", texts, 16);
+	assert_int_equal(n, 8);
+	assert_string_equal(texts[0], "PRIORITY=3");
+	assert_string_equal(texts[1], "MESSAGE=x y");
+	assert_string_equal(texts[2], "MESSAGE_ID=" LOG_ID_LOST);
+	assert_string_equal(texts[3], "SYSLOG_IDENTIFIER=iotraced");
+	assert_string_equal(texts[4], "IOTRACED_STREAM=block");
+	/* What a name smuggles in starts no field of its own. */
+	assert_string_equal(texts[5], "IOTRACED_SEGMENT=a MESSAGE=b");
+	/* None is a count, too. */
+	assert_string_equal(texts[6], "IOTRACED_COUNT=0");
+	assert_string_equal(texts[7], "ERRNO=28");
+	n = log_fields_format(buf, sizeof(buf), LOG_INFO, LOG_ID_STOPPING, &(struct log_fields){0},
+			      "t", texts, 16);
+	assert_int_equal(n, 4);
+	/* Too little room leaves out, and never writes beyond. */
+	for (size_t room = 1; room < 200; room++) {
+		memset(buf, 'z', sizeof(buf));
+		n = log_fields_format(buf, room, LOG_ERR, LOG_ID_LOST, &fields, "text", texts, 4);
+		assert_in_range(n, 0, 4);
+		assert_int_equal(buf[room], 'z');
+		for (size_t i = 0; i < n; i++)
+			assert_non_null(strchr(texts[i], '='));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_format),	cmocka_unit_test(test_one_line),
 		cmocka_unit_test(test_journal), cmocka_unit_test(test_levels),
 		cmocka_unit_test(test_limit),	cmocka_unit_test(test_status_line),
-		cmocka_unit_test(test_rate),
+		cmocka_unit_test(test_rate),	cmocka_unit_test(test_fields),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,30 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+#
+# The Debian packages' whole life under this Debian's systemd: install, enable, who may ask, reload, restart, watchdog,
+# stop, disable, upgrade, remove, purge. tests/systemd/guest-package.sh is what runs in the machine.
+#
+# timeout: 900
+
+cd "$(dirname "$0")/../.." || exit 1
+B=${B:-build}
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# Those that are there, unless a source is newer.
+deb=$(find "$B/deb" -maxdepth 1 -name 'iotraced_*.deb' 2>/dev/null | head -n 1)
+if [ -z "$deb" ] || [ -n "$(git ls-files -z | xargs -0 -I{} find {} -newer "$deb" 2>/dev/null | grep -v ^tests/ | head -n 1)" ]; then
+	packaging/build-deb.sh "$B/deb" || { echo "not ok packages: they could not be built"; exit 1; }
+	deb=$(find "$B/deb" -maxdepth 1 -name 'iotraced_*.deb' | head -n 1)
+fi
+cp "$B"/deb/iotraced_*.deb "$work/iotraced.deb" && cp "$B"/deb/iotraced-tools_*.deb "$work/iotraced-tools.deb" || exit 1
+# The same again as a later version: what an upgrade does is the scripts' and systemd's doing.
+version=$(dpkg-deb -f "$work/iotraced.deb" Version)
+for name in iotraced iotraced-tools; do
+	dpkg-deb -R "$work/$name.deb" "$work/unpacked" &&
+		sed -i -e "s/^Version: .*/Version: $version+next/" -e "s/(= $version)/(= $version+next)/" "$work/unpacked/DEBIAN/control" &&
+		dpkg-deb -Znone --root-owner-group -b "$work/unpacked" "$work/$name-next.deb" >/dev/null || exit 1
+	rm -rf "$work/unpacked"
+done
+tests/systemd/run.sh --timeout 400 --install 0 --log "${LOGS:-$B/test-logs}/systemd-package.console" \
+	tests/systemd/guest-package.sh "$work"/*.deb daemon/log-ids.h
