@@ -154,6 +154,9 @@ const struct config_key config_keys[] = {
 	  .offset = FIELD(retention.min_free_bytes), .min = 4 * KiB, .max = 1024 * 1024 * TiB,
 	  .def = "256MiB",
 	  .doc = "free space to leave on the file system of state_dir; 0: none" },
+	{ .path = "retention.shipped", .type = CONFIG_PATH, .offset = FIELD(retention.shipped),
+	  .max = 4000, .def = "/var/lib/iotraced-archive/shipped",
+	  .doc = "where it is noted which segments are archived; these are deleted first" },
 };
 /* clang-format on */
 const size_t config_n_keys = IOT_ARRAY_SIZE(config_keys);

@@ -74,6 +74,8 @@ struct manager {
 	struct store_usage usage;
 	int store_error;
 	struct log_limit store_limit;
+	struct log_limit unshipped_limit;
+	uint64_t unshipped_unsaid; /* segments deleted without being archived, not logged yet */
 
 	int swaps_fd; /* polled, never read; -EBADF = none */
 	sd_event_source *swaps_source;

@@ -50,10 +50,24 @@ static void retain_done(void *arg, int result)
 				 (unsigned long long)(j->usage.deleted_segments -
 						      m->usage.deleted_segments),
 				 (unsigned long long)j->usage.deleted_segments);
+		if (j->usage.deleted_unshipped > m->usage.deleted_unshipped)
+			m->unshipped_unsaid +=
+				j->usage.deleted_unshipped - m->usage.deleted_unshipped;
+		if (m->unshipped_unsaid &&
+		    log_limit_pass(&m->unshipped_limit, manager_now_ns(), NULL)) {
+			log_event(LOG_WARNING, LOG_ID_UNSHIPPED,
+				  &(struct log_fields){.has_count = true,
+						       .count = m->unshipped_unsaid},
+				  "retention deleted %llu segments that are in no archive (see "
+				  "retention in iotraced.yaml(5), and the archiver's own messages)",
+				  (unsigned long long)m->unshipped_unsaid);
+			m->unshipped_unsaid = 0;
+		}
 		m->store_error = 0;
 		m->usage = j->usage;
 		m->usage_known = true;
 	}
+	free(j->rules.shipped);
 	free(j);
 }
 
@@ -68,10 +82,17 @@ void manager_retain(struct manager *m)
 		return;
 	j->m = m;
 	j->rules = m->config->retention;
+	/* The job outlives a reload's configuration. Without the note it would take all for not archived. */
+	j->rules.shipped = strdup(m->config->retention.shipped);
+	if (!j->rules.shipped) {
+		free(j);
+		return;
+	}
 	m->retaining = true;
 	/* A full queue is a stalled disk; deleting can wait for the next round. */
 	if (jobs_submit(m->jobs, retain_run, retain_done, j) < 0) {
 		m->retaining = false;
+		free(j->rules.shipped);
 		free(j);
 	}
 }

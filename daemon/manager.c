@@ -267,6 +267,7 @@ int manager_new(const struct manager_options *opts, struct manager **ret, struct
 	m->heir = opts->heir;
 	m->swaps_fd = -EBADF;
 	m->store_limit = (struct log_limit){.interval_ns = 60000000000ULL, .burst = 1};
+	m->unshipped_limit = m->store_limit;
 	m->filter_limit = m->store_limit;
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(opts->probes); i++) {
 		if (!opts->probes[i])

@@ -290,6 +290,10 @@ static struct json_object *render_store(struct builder *b, const struct status_i
 	put_count(b, o, "free_bytes", known ? u->free_bytes : IOT_COUNT_UNKNOWN);
 	put_count(b, o, "deleted_segments", known ? u->deleted_segments : IOT_COUNT_UNKNOWN);
 	put_count(b, o, "deleted_bytes", known ? u->deleted_bytes : IOT_COUNT_UNKNOWN);
+	put_count(b, o, "unshipped_segments",
+		  known && u->archived ? u->unshipped_segments : IOT_COUNT_UNKNOWN);
+	put_count(b, o, "deleted_unshipped",
+		  known && u->archived ? u->deleted_unshipped : IOT_COUNT_UNKNOWN);
 	put_errno(b, o, "last_error", in->store_error);
 	return o;
 }

@@ -24,6 +24,7 @@ struct store {
 	bool no_noreplace; /* the file system has no RENAME_NOREPLACE */
 	uint64_t deleted_segments;
 	uint64_t deleted_bytes;
+	uint64_t deleted_unshipped;
 };
 
 /* A segment's name taken apart. */

@@ -2,7 +2,8 @@
 /*
  * store-retain.c - what may stay: sealed segments up to a size, an age and a floor of free space.
  *
- * Oldest first, by (time of sealing, capture, sequence): the modification time of a sealed file is
+ * Where somebody archives, what is in the archive goes first, and the others only if that is not enough or by
+ * their age; they are counted, so that it can be said. Within both, oldest first, by (time of sealing, capture, sequence): the modification time of a sealed file is
  * that of its last write, and nothing changes it later. Files that are not sealed segments (open,
  * .bad, the operator's own) are neither counted nor touched.
  */
@@ -12,10 +13,12 @@
 #include <time.h>
 
 #include "daemon/store-internal.h"
+#include "format/shipped.h"
 
 struct sealed {
 	struct timespec mtime;
 	uint64_t bytes;
+	bool shipped;
 	struct store_entry entry;
 	char name[128];
 };
@@ -24,6 +27,8 @@ static int cmp_sealed(const void *a, const void *b)
 {
 	const struct sealed *x = a, *y = b;
 
+	if (x->shipped != y->shipped)
+		return x->shipped ? -1 : 1;
 	if (x->mtime.tv_sec != y->mtime.tv_sec)
 		return x->mtime.tv_sec < y->mtime.tv_sec ? -1 : 1;
 	if (x->mtime.tv_nsec != y->mtime.tv_nsec)
@@ -33,7 +38,8 @@ static int cmp_sealed(const void *a, const void *b)
 	return iot_cmp_u64(x->entry.seq, y->entry.seq);
 }
 
-static int list_sealed(struct store *s, struct sealed **ret, size_t *ret_n)
+static int list_sealed(struct store *s, const struct iot_shipped *notes, struct sealed **ret,
+		       size_t *ret_n)
 {
 	_cleanup_free_ struct sealed *all = NULL;
 	size_t n = 0, room = 0;
@@ -73,6 +79,10 @@ static int list_sealed(struct store *s, struct sealed **ret, size_t *ret_n)
 		all[n] = (struct sealed){
 			.mtime = st.st_mtim, .bytes = (uint64_t)st.st_size, .entry = e};
 		memcpy(all[n].name, d->d_name, strlen(d->d_name) + 1); /* it fits: see above */
+		all[n].shipped = notes &&
+				 iot_shipped_find(notes, d->d_name, all[n].bytes,
+						  (uint64_t)st.st_mtim.tv_sec * 1000000000U +
+							  (uint64_t)st.st_mtim.tv_nsec);
 		n++;
 	}
 	if (errno)
@@ -108,13 +118,19 @@ static bool too_old(const struct sealed *f, const struct iot_retention *r,
 
 int store_retain(struct store *s, const struct iot_retention *retention, struct store_usage *ret)
 {
+	_cleanup_(iot_shipped_freep) struct iot_shipped *notes = NULL;
 	_cleanup_free_ struct sealed *all = NULL;
 	struct store_usage u = {};
 	struct timespec now;
 	size_t n = 0, i;
 	int r;
 
-	r = list_sealed(s, &all, &n);
+	/* A note that cannot be read: somebody archives, and nothing is known to have arrived. */
+	r = retention->shipped ? iot_shipped_load(retention->shipped, &notes, NULL) : -ENOENT;
+	if (r == -ENOMEM)
+		return r;
+	u.archived = r != -ENOENT;
+	r = list_sealed(s, notes, &all, &n);
 	if (r < 0)
 		return r;
 	r = free_bytes(s, &u.free_bytes);
@@ -123,20 +139,24 @@ int store_retain(struct store *s, const struct iot_retention *retention, struct 
 	if (clock_gettime(CLOCK_REALTIME, &now) < 0)
 		return -errno;
 	u.segments = n;
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		u.bytes += all[i].bytes;
+		u.unshipped_segments += u.archived && !all[i].shipped;
+	}
 	for (i = 0; i < n; i++) {
 		bool over = retention->max_bytes && u.bytes > retention->max_bytes;
 		bool full = retention->min_free_bytes && u.free_bytes < retention->min_free_bytes;
 
 		if (!over && !full && !too_old(&all[i], retention, &now))
-			break;
+			continue;
 		if (unlinkat(s->dirfd, all[i].name, 0) == 0) {
 			s->deleted_segments++;
 			s->deleted_bytes += all[i].bytes;
+			s->deleted_unshipped += u.archived && !all[i].shipped;
 		} else if (errno != ENOENT) {
 			return -errno;
 		}
+		u.unshipped_segments -= u.archived && !all[i].shipped;
 		u.segments--;
 		u.bytes -= all[i].bytes;
 		r = free_bytes(s, &u.free_bytes);
@@ -145,6 +165,7 @@ int store_retain(struct store *s, const struct iot_retention *retention, struct 
 	}
 	u.deleted_segments = s->deleted_segments;
 	u.deleted_bytes = s->deleted_bytes;
+	u.deleted_unshipped = s->deleted_unshipped;
 	*ret = u;
 	return 0;
 }

@@ -69,6 +69,9 @@ struct store_usage {
 	uint64_t free_bytes;
 	uint64_t deleted_segments; /* since start */
 	uint64_t deleted_bytes;
+	bool archived;		     /* somebody archives: the next two are known */
+	uint64_t unshipped_segments; /* sealed, and not in the archive */
+	uint64_t deleted_unshipped;  /* since start */
 };
 int store_retain(struct store *s, const struct iot_retention *r,
 		 struct store_usage *ret) IOT_MUST_CHECK;

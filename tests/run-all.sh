@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
 #
-# The check runner: `make check`. Runs the kinds of test in order (unit, golden, fuzz-smoke, lint, live, vm; systemd
-# packages and browser if asked for), adds up what they printed and ends with one line: "N passed, N failed, N skipped".
+# The check runner: `make check`. Runs the kinds of test in order (unit, golden, fuzz-smoke, lint, live, vm; archive,
+# packages, browser and systemd if asked for), adds up what they printed and ends with one line:
+# "N passed, N failed, N skipped".
 #
 # What is a test (no list to keep; put a file in its place):
 #	unit		$B/tests/unit/test-*			cmocka programs; each of their cases counts
@@ -11,6 +12,7 @@
 #	fuzz-smoke	$B/tests/fuzz-replay/fuzz-*, tests/fuzz/test-*.sh
 #	lint		tests/lint/test-*.sh			make lint, one result a part
 #	live		tests/live/test-*.sh			on this host, as root, one at a time
+#	archive		tests/archive/test-*.sh			remotes on this host: sshd, an S3 server
 #	packages	tests/packages/test-*.sh		builds packages and installs them into directories
 #	systemd		tests/systemd/test-*.sh			in a machine with this Debian's systemd, one at a time
 #	browser		tests/browser/test-*.sh			in headless Chromium
@@ -195,12 +197,13 @@ for kind in $kinds; do
 	fuzz | fuzz-smoke) run_fuzz ;;
 	lint) run_scripts lint lint 900 ;;
 	live) run_scripts live live 300 ;;
+	archive) run_scripts archive archive 300 ;;
 	systemd) run_scripts systemd systemd 300 ;;
 	packages) run_scripts packages packages 900 ;;
 	browser) run_scripts browser browser 600 ;;
 	vm) run_vm ;;
 	*)
-		echo "unknown kind '$kind' (unit golden fuzz-smoke lint live packages systemd browser vm)" >&2
+		echo "unknown kind '$kind' (unit golden fuzz-smoke lint live archive packages systemd browser vm)" >&2
 		exit 2
 		;;
 	esac

@@ -248,6 +248,13 @@ enum ctl_style {
 const char *ctl_style_on(bool color, enum ctl_style style);
 const char *ctl_style_off(bool color);
 
+/* ---- verb-archive.c, segments-chain.c ---- */
+
+/* Where it is noted what has been archived. */
+const char *ctl_shipped_file(const struct ctl *c);
+/* Prints the chains; CTL_OK, IOT_VERDICT_UNKNOWN if segments are missing, or a CTL_* code. */
+int ctl_segments_chain(const struct ctl *c, struct iot_scan *scan);
+
 /* ---- verdict-text.c ---- */
 
 enum ctl_style ctl_verdict_style(enum iot_verdict_code code);

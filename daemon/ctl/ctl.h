@@ -56,6 +56,9 @@ struct ctl {
 	const char *html;	   /* report --html */
 	bool per_capture;	   /* drops */
 	enum iot_stream stream;	   /* follow; 0 = all */
+	const char *state;	   /* archive, segments --state */
+	bool once;		   /* archive */
+	bool chain;		   /* segments */
 };
 
 /* What a verb is and takes beside the options of all. */
@@ -66,11 +69,14 @@ struct ctl {
 #define CTL_TAKES_EXPORT (1U << 4) /* --format --strict --force */
 #define CTL_TAKES_VERBOSE (1U << 5)
 #define CTL_TAKES_REPORT \
-	(1U << 6)		   /* --by --top --resolve --logical-bytes --cacheability
+	(1U << 6)		     /* --by --top --resolve --logical-bytes --cacheability
 					    --html */
-#define CTL_TAKES_FLOW (1U << 7)   /* of the filters, --flow and --probe */
-#define CTL_TAKES_DROPS (1U << 8)  /* --per-capture */
-#define CTL_TAKES_STREAM (1U << 9) /* --stream */
+#define CTL_TAKES_FLOW (1U << 7)     /* of the filters, --flow and --probe */
+#define CTL_TAKES_DROPS (1U << 8)    /* --per-capture */
+#define CTL_TAKES_STREAM (1U << 9)   /* --stream */
+#define CTL_TAKES_STATE (1U << 10)   /* --state */
+#define CTL_TAKES_ARCHIVE (1U << 11) /* --once */
+#define CTL_TAKES_CHAIN (1U << 12)   /* --chain */
 
 struct ctl_verb {
 	const char *name;
@@ -99,6 +105,7 @@ int verb_recover(struct ctl *c, int argc, char **argv);
 int verb_export(struct ctl *c, int argc, char **argv);
 int verb_replay(struct ctl *c, int argc, char **argv);
 int verb_explain(struct ctl *c, int argc, char **argv);
+int verb_archive(struct ctl *c, int argc, char **argv);
 int verb_drops(struct ctl *c, int argc, char **argv);
 
 /* "iotracectl: <fmt>" on stderr; returns code, for `return ctl_fail(CTL_ERROR, ...)`. */

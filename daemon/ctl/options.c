@@ -59,7 +59,11 @@ const char ctl_help_verb_options[] =
 	"     --html FILE          report: write a page for a browser; with --json, its\n"
 	"                          numbers go to standard output\n"
 	"     --per-capture        drops: keep the captures of one boot apart\n"
-	"     --stream STREAM      follow: block or packet only\n";
+	"     --stream STREAM      follow: block or packet only\n"
+	"     --chain              segments: which are missing of each capture\n"
+	"     --once               archive: try each segment once\n"
+	"     --state FILE         archive, segments: where it is noted what is archived\n"
+	"                          (/var/lib/iotraced-archive/shipped)\n";
 
 enum {
 	OPT_SOCKET = 256,
@@ -89,6 +93,9 @@ enum {
 	OPT_HTML,
 	OPT_PER_CAPTURE,
 	OPT_STREAM,
+	OPT_CHAIN,
+	OPT_ONCE,
+	OPT_STATE,
 	OPT_VERSION,
 };
 
@@ -121,6 +128,9 @@ static const struct option long_options[] = {
 	{"html", required_argument, NULL, OPT_HTML},
 	{"per-capture", no_argument, NULL, OPT_PER_CAPTURE},
 	{"stream", required_argument, NULL, OPT_STREAM},
+	{"chain", no_argument, NULL, OPT_CHAIN},
+	{"once", no_argument, NULL, OPT_ONCE},
+	{"state", required_argument, NULL, OPT_STATE},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -489,6 +499,15 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			break;
 		case OPT_STREAM:
 			r = set_stream(optarg, &c->stream, err);
+			break;
+		case OPT_CHAIN:
+			c->chain = true;
+			break;
+		case OPT_ONCE:
+			c->once = true;
+			break;
+		case OPT_STATE:
+			r = set_path("--state", optarg, &c->state, err);
 			break;
 		case OPT_CACHEABILITY:
 			c->cacheability = true;

@@ -6,11 +6,15 @@
  * state is sealed, open (a daemon is recording it) or torn (left behind by a crash, or cut). --json: an
  * array of {path, name, stream, host, kernel, capture, seq, epoch, state, reason, first_ns,
  * last_ns (wall clock; null: not known), records, in_flight, ledger_entries, bytes,
- * bytes_per_record, verdict, reasons[], being_recorded}. Text leaves columns out from the right until
+ * bytes_per_record, verdict, reasons[], being_recorded, shipped}. shipped (null: nobody notes that here)
+ * is about the archive that `archive` fills from this machine. Text leaves columns out from the right until
  * the rest fits the terminal.
  */
 #include "daemon/ctl/ctl-util.h"
 #include "daemon/ctl/json.h"
+#include "format/shipped.h"
+
+#include <sys/stat.h>
 
 /* With whole names the table is this wide. */
 #define FULL_WIDTH 160
@@ -24,7 +28,9 @@ struct row {
 	uint64_t first_ns;
 	uint64_t last_ns;
 	uint64_t records;
-	bool recorded; /* now, by a daemon */
+	bool recorded;			 /* now, by a daemon */
+	const struct iot_shipped *notes; /* NULL: none */
+	bool shipped;
 	struct iot_verdict verdict;
 };
 
@@ -62,11 +68,23 @@ static uint64_t footer_last_ns(struct iot_segment *s, const struct iot_footer *f
 	return last;
 }
 
-static void fill_row(struct row *row, struct iot_segment *s)
+static bool is_shipped(const struct iot_shipped *notes, const char *path, const char *name)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && iot_shipped_find(notes, name, (uint64_t)st.st_size,
+							(uint64_t)st.st_mtim.tv_sec * 1000000000U +
+								(uint64_t)st.st_mtim.tv_nsec);
+}
+
+static void fill_row(struct row *row, struct iot_segment *s, const struct iot_shipped *notes)
 {
 	const char *path = iot_segment_path(s), *slash = strrchr(path, '/');
 
-	*row = (struct row){.s = s, .info = iot_segment_info(s), .footer = iot_segment_footer(s)};
+	*row = (struct row){.s = s,
+			    .info = iot_segment_info(s),
+			    .footer = iot_segment_footer(s),
+			    .notes = notes};
 	row->name = slash ? slash + 1 : path;
 	row->first_ns = iot_segment_realtime_ns(s, row->info->clocks.monotonic_ns);
 	if (row->footer) {
@@ -81,6 +99,7 @@ static void fill_row(struct row *row, struct iot_segment *s)
 		row->records = walk_blocks(s, &row->last_ns);
 	}
 	iot_verdict_footer(row->info, row->footer, &row->verdict);
+	row->shipped = notes && is_shipped(notes, path, row->name);
 }
 
 static struct json_object *row_json(const struct row *row)
@@ -124,6 +143,8 @@ static struct json_object *row_json(const struct row *row)
 		json_object_array_add(reasons, ctl_json_text(row->verdict.reasons[i]));
 	json_object_object_add(o, "reasons", reasons);
 	json_object_object_add(o, "being_recorded", json_object_new_boolean(row->recorded));
+	json_object_object_add(o, "shipped",
+			       row->notes ? json_object_new_boolean(row->shipped) : NULL);
 	return o;
 }
 
@@ -151,6 +172,8 @@ static void row_cells(struct ctl_table *t, const struct row *row, bool narrow)
 	ctl_table_cell(t, "%s", row->recorded ? "open" : iot_verdict_name(row->verdict.code));
 	ctl_table_cell(t, "%s", ctl_human_count(row->records, buf));
 	ctl_table_cell(t, "%s", ctl_human_size(iot_segment_size(row->s), buf));
+	if (row->notes)
+		ctl_table_cell(t, "%s", row->shipped ? "yes" : row->footer ? "no" : "-");
 	ctl_table_cell(t, "%.19s", ctl_human_time(row->first_ns, buf));
 	ctl_table_cell(t, "%.19s", row->last_ns ? ctl_human_time(row->last_ns, buf) : "-");
 	ctl_table_cell(t, "%s", row->state);
@@ -170,12 +193,15 @@ static bool wanted(const struct iot_filter *f, const struct row *row)
 	       (!f->until_ns || row->first_ns <= f->until_ns);
 }
 
-static int list(const struct ctl *c, struct iot_scan *scan)
+static int list(const struct ctl *c, struct iot_scan *scan, const struct iot_shipped *notes)
 {
 	/* The last ones are the first to go. */
 	static const char *const columns[] = {
 		"NAME",	   "VERDICT",	 ">RECORDS", ">SIZE", "~FROM",	 "~TO", "~STATE",
 		"~REASON", "~>B/RECORD", "~STREAM",  "~>SEQ", "~>EPOCH", NULL};
+	static const char *const columns_shipped[] = {
+		"NAME",	  "VERDICT", ">RECORDS",   ">SIZE",   "~SHIPPED", "~FROM",   "~TO",
+		"~STATE", "~REASON", "~>B/RECORD", "~STREAM", "~>SEQ",	  "~>EPOCH", NULL};
 	const bool narrow = ctl_columns() > 0 && ctl_columns() < FULL_WIDTH;
 	_cleanup_(ctl_table_freep) struct ctl_table *t = NULL;
 	struct json_object *rows = NULL;
@@ -184,11 +210,11 @@ static int list(const struct ctl *c, struct iot_scan *scan)
 	if (c->json)
 		rows = json_object_new_array();
 	else
-		t = ctl_table_new(columns);
+		t = ctl_table_new(notes ? columns_shipped : columns);
 	if (!rows && !t)
 		return ctl_fail(CTL_ERROR, "out of memory");
 	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
-		fill_row(&row, iot_scan_segment(scan, i));
+		fill_row(&row, iot_scan_segment(scan, i), notes);
 		if (!wanted(&c->filter, &row))
 			continue;
 		if (rows)
@@ -208,6 +234,7 @@ static int list(const struct ctl *c, struct iot_scan *scan)
 int verb_segments(struct ctl *c, int argc, char **argv)
 {
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	_cleanup_(iot_shipped_freep) struct iot_shipped *notes = NULL;
 	struct iot_error err = {0};
 	struct iot_verdict v;
 	int r, code;
@@ -215,7 +242,20 @@ int verb_segments(struct ctl *c, int argc, char **argv)
 	code = ctl_scan_open(c, argc, argv, &scan);
 	if (code != CTL_OK)
 		return code;
-	code = list(c, scan);
+	/* Asked for by name it has to be there; else it may be another machine, or nobody archives. */
+	r = iot_shipped_load(ctl_shipped_file(c), &notes, &err);
+	if (r < 0 && c->state)
+		return ctl_scan_failed(r, &err);
+	err.text[0] = '\0';
+	if (c->chain) {
+		code = ctl_segments_chain(c, scan);
+		if (code != CTL_OK && code != IOT_VERDICT_UNKNOWN)
+			return code;
+		return ctl_damage_code(iot_scan_opening(scan)) != CTL_OK
+			       ? ctl_damage_say(iot_scan_opening(scan), iot_scan_n_segments(scan))
+			       : code;
+	}
+	code = list(c, scan, notes);
 	if (code != CTL_OK)
 		return code;
 	/* Files that are no segments any more are in no row: they are named here. */

@@ -184,6 +184,7 @@ static size_t n_recorded(struct json_object *streams)
 
 static void print_head(struct json_object *st, bool color)
 {
+	uint64_t unshipped;
 	const char *state = live_str(st, "state"), *source, *wait, *error;
 	struct json_object *store = live_object(st, "store"), *config = live_object(st, "config");
 	bool bad = !state || strcmp(state, "degraded") == 0;
@@ -219,6 +220,10 @@ static void print_head(struct json_object *st, bool color)
 	       live_counted(store, "segments", "segment", a), live_size(store, "bytes", b),
 	       n_recorded(live_object(st, "streams")), live_size(store, "free_bytes", c),
 	       live_count(store, "deleted_segments", d));
+	if (live_u64(store, "unshipped_segments", &unshipped))
+		printf(LABEL "%s not in it yet; %s deleted before they were\n", "Archive",
+		       live_counted(store, "unshipped_segments", "segment", a),
+		       live_count(store, "deleted_unshipped", b));
 	error = live_str(store, "last_error");
 	if (error)
 		printf(LABEL "%s%s%s\n", "Error", ctl_style_on(color, CTL_STYLE_BAD), error,

@@ -30,10 +30,11 @@ static const struct ctl_verb verbs[] = {
 	 "YAML that could be a configuration file, with the origin of each key.\n",
 	 "iotracectl config"},
 	{"segments", "[PATH...]", "List segments, their time, size and verdict", verb_segments,
-	 CTL_TAKES_TIME,
+	 CTL_TAKES_TIME | CTL_TAKES_STATE | CTL_TAKES_CHAIN,
 	 "Reads footers, not records: quick, but what they claim is not recomputed. On a\n"
 	 "terminal that is too narrow, columns at the end are left out and a * stands for\n"
-	 "the middle of a name, as a shell would take it; --json has all.\n",
+	 "the middle of a name, as a shell would take it; --json has all. --chain: which\n"
+	 "segments of each capture are missing here; exit code 11 if any is.\n",
 	 "iotracectl segments --since yesterday"},
 	{"cat", "[PATH...]", "Print what was recorded in time order", verb_cat, CTL_TAKES_FILTERS,
 	 "One line a request, or an observation of a packet; with --json an object a line.\n"
@@ -79,6 +80,13 @@ static const struct ctl_verb verbs[] = {
 	 "FILE is not changed. The new file is NAME.recovered.iot beside it, or where\n"
 	 "--output says; it never replaces one.\n",
 	 "iotracectl recover --output /tmp block-0123456789abcdef0123456789abcdef-0000000001.open"},
+	{"archive", "DESTINATION [DIRECTORY]", "Copy sealed segments into an archive, verified",
+	 verb_archive, CTL_TAKES_STATE | CTL_TAKES_ARCHIVE,
+	 "DESTINATION: a directory that exists (/srv/archive, ./here), or a remote of rclone\n"
+	 "(remote:path). Segments of DIRECTORY (default $IOTRACED_STATE_DIR or\n"
+	 "/var/lib/iotraced) go to host=H/stream=S/date=D below it and are read back; those that\n"
+	 "fail are tried again until all have arrived.\n",
+	 "iotracectl archive s3:traces/iotraced"},
 	{"export", "--format=FORMAT [PATH...]", "Convert to a format of other tools", verb_export,
 	 CTL_TAKES_FILTERS | CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT,
 	 "What was lost is in OUTPUT.loss.json beside the output. A file that exists is\n"
@@ -174,6 +182,9 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		{"--html", c->html, CTL_TAKES_REPORT},
 		{"--per-capture", c->per_capture, CTL_TAKES_DROPS},
 		{"--stream", c->stream, CTL_TAKES_STREAM},
+		{"--state", c->state, CTL_TAKES_STATE},
+		{"--once", c->once, CTL_TAKES_ARCHIVE},
+		{"--chain", c->chain, CTL_TAKES_CHAIN},
 	};
 	const struct {
 		const char *option;

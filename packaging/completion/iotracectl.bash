@@ -5,7 +5,7 @@
 # tests/unit/test-completion.sh; the two functions below are the same in _iotracectl (zsh).
 
 _iotracectl_verbs() {
-	echo status inflight rotate flush probes config segments cat follow report replay explain drops verify recover export
+	echo status inflight rotate flush probes config segments cat follow report replay explain drops verify recover archive export
 }
 
 # _iotracectl_options VERB	what goes with it, without what goes with all of them ("": that)
@@ -14,7 +14,8 @@ _iotracectl_options() {
 	local filters="$time --dev --op --swap --pid --comm --min-latency --id $flow"
 	case $1 in
 	'') echo --socket --json --no-pager --color --help --version ;;
-	segments) echo "$time" ;;
+	segments) echo "$time --chain --state" ;;
+	archive) echo --once --state ;;
 	cat) echo "$filters" ;;
 	follow) echo "$filters --stream" ;;
 	report) echo "$filters --by --top --resolve --logical-bytes --cacheability" ;;
@@ -64,7 +65,7 @@ _iotracectl() {
 		return
 		;;
 	--since | --until | --pid | --comm | --min-latency | --id | --flow | --probe | --top | --logical-bytes) return ;;
-	--socket | --output | -o | --resolve)
+	--socket | --output | -o | --resolve | --state)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;

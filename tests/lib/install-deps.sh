@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # Installs what a step needs from Debian's own packages, and only what is missing:
-#   install-deps.sh build | check | systemd | deb | deb-check | browser | bench
+#   install-deps.sh build | check | systemd | archive | deb | deb-check | browser | bench
 set -eu
 
 build=(gcc make clang llvm bpftool pkg-config git libc6-dev libbpf-dev libelf-dev zlib1g-dev libsystemd-dev liblz4-dev
@@ -19,10 +19,11 @@ build) want=("${build[@]}" "${run[@]}") ;;
 check) want=("${check[@]}" "${lint[@]}") ;;
 systemd) want=("${check[@]}" "${deb[@]}" debootstrap) ;;
 deb) want=("${deb[@]}") ;;
+archive) want=("${build[@]}" rclone openssh-server openssh-client jq procps) ;;
 deb-check) want=("${deb[@]}" lintian rpm jq) ;;
 browser) want=("${build[@]}" jq chromium fonts-dejavu-core) ;;
 bench) want=("${bench[@]}") ;;
-*) echo "usage: $0 build|check|systemd|deb|deb-check|browser|bench" >&2; exit 64 ;;
+*) echo "usage: $0 build|check|systemd|archive|deb|deb-check|browser|bench" >&2; exit 64 ;;
 esac
 
 missing=()

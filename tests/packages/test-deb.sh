@@ -41,21 +41,21 @@ assert_eq "lintian at pedantic" "" \
 # ---- what is in them --------------------------------------------------------------------------------------------
 
 iotraced=$(printf '%s\n' "${debs[@]}" | grep '/iotraced_') tools=$(printf '%s\n' "${debs[@]}" | grep '/iotraced-tools_')
-dpkg-deb -x "$tools" "$work/tools" && dpkg-deb -e "$tools" "$work/tools-control" && dpkg-deb -e "$iotraced" "$work/control" &&
-	dpkg-deb -x "$iotraced" "$work/iotraced" || bail "unpack" "it failed"
+dpkg-deb -R "$tools" "$work/tools" || bail "unpack" "$tools"
+dpkg-deb -R "$iotraced" "$work/iotraced" || bail "unpack" "$iotraced"
 assert_eq "the tools need these libraries" "libc6 libjson-c5 liblz4-1 libxxhash0" \
 	"$(dpkg-deb -f "$tools" Depends | tr , '\n' | awk '{print $1}' | sort | xargs)"
 assert_eq "and run nothing when they are installed" "control md5sums" \
-	"$(find "$work/tools-control" -type f -printf '%f\n' | sort | xargs)"
+	"$(find "$work/tools/DEBIAN" -type f -printf '%f\n' | sort | xargs)"
 assert_eq "iotraced-tools alone verifies a segment" 0 \
 	"$("$work/tools/usr/bin/iotracectl" verify tests/golden/v1/random.iot >/dev/null; echo $?)"
 assert_status "autopkgtest of the reader" 0 env PATH="$work/tools/usr/bin:$PATH" packaging/debian/tests/reader
 assert_eq "autopkgtests that are there" "$(sed -n 's/^Tests: //p' packaging/debian/tests/control | sort | xargs)" \
 	"$(find packaging/debian/tests -type f -perm -1 -printf '%f\n' | sort | xargs)"
-assert_eq "the configuration is a conffile" /etc/iotraced/iotraced.yaml \
-	"$(grep yaml "$work/control/conffiles")"
-assert_eq "installing enables and starts nothing" "" "$(grep -E 'deb-systemd-(helper enable|invoke start)' "$work"/control/postinst)"
-assert_num "an upgrade restarts what runs" "$(grep -c 'try-restart\|restart' "$work/control/postinst")" -ge 1
+assert_eq "the configuration is a conffile" "/etc/iotraced/archive.conf /etc/iotraced/iotraced.yaml" \
+	"$(sort "$work/iotraced/DEBIAN/conffiles" | xargs)"
+assert_eq "installing enables and starts nothing" "" "$(grep -E 'deb-systemd-(helper enable|invoke start)' "$work"/iotraced/DEBIAN/postinst)"
+assert_num "an upgrade restarts what runs" "$(grep -c 'try-restart\|restart' "$work/iotraced/DEBIAN/postinst")" -ge 1
 assert_eq "the unit starts the packaged program" "ExecStart=/usr/sbin/iotraced" \
 	"$(grep ^ExecStart= "$work/iotraced/lib/systemd/system/iotraced.service")"
 tap_end

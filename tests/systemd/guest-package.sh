@@ -67,7 +67,9 @@ assert_ne "and says what that means" "" "$(journalctl -b -u iotraced -x --no-pag
 
 # ---- who may ask -------------------------------------------------------------------------------------------------
 
-useradd -M member && usermod -a -G iotraced member && useradd -M stranger || bail "users" "they could not be made"
+if ! { useradd -M member && usermod -a -G iotraced member && useradd -M stranger; }; then
+	bail "users" "they could not be made"
+fi
 as() {
 	_user=$1
 	shift

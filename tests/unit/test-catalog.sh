@@ -11,9 +11,9 @@ ids=$(sed -nE 's/^#define LOG_ID_[A-Z_]+ "([0-9a-f]{32})"$/\1/p' daemon/log-ids.
 assert_eq "every id is a line of its own" "$(grep -c '^#define' daemon/log-ids.h)" "$(sort -u <<<"$ids" | wc -l)"
 assert_eq "ids of the catalog" "$ids" "$(sed -nE 's/^-- ([0-9a-f]{32})$/\1/p' units/iotraced.catalog | sort)"
 unused=''
-for name in $(sed -nE 's/^#define (LOG_ID_[A-Z_]+) .*/\1/p' daemon/log-ids.h); do
+while read -r name; do
 	grep -q "$name\>" daemon/*.c || unused+=" $name"
-done
+done < <(sed -nE 's/^#define (LOG_ID_[A-Z_]+) .*/\1/p' daemon/log-ids.h)
 assert_eq "every id is used" "" "$unused"
 unknown=''
 for field in $(grep -oE '@[A-Z_]+@' units/iotraced.catalog | tr -d @ | sort -u); do

@@ -292,7 +292,8 @@ static void test_dump_text(void **state)
 				  "retention:\n"
 				  "  max_size: 2GiB  # default\n"
 				  "  max_age: 0  # default\n"
-				  "  min_free: 256MiB  # default\n");
+				  "  min_free: 256MiB  # default\n"
+				  "  shipped: \"/var/lib/iotraced-archive/shipped\"  # default\n");
 	free(dump);
 	iot_config_free(c);
 }

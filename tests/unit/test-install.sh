@@ -22,9 +22,13 @@ assert_eq "says what, not how" "" "$(grep -vE '^  (CC|LD|AR|BPF|SKEL|INSTALL) ' 
 assert_ne "and says it" "" "$(grep '^  INSTALL ' <<<"$said")"
 assert_ne "V=1 says how" "" "$(make V=1 B="$B" DESTDIR="$dest" prefix=/usr install | grep '^install -D -m 0755 ')"
 assert_eq "installed files" "\
+./etc/iotraced/archive.conf
 ./etc/iotraced/iotraced.yaml
 ./usr/bin/iotracectl
 ./usr/lib/systemd/catalog/iotraced.catalog
+./usr/lib/systemd/system/iotraced-archive.path
+./usr/lib/systemd/system/iotraced-archive.service
+./usr/lib/systemd/system/iotraced-archive.timer
 ./usr/lib/systemd/system/iotraced.service
 ./usr/lib/sysusers.d/iotraced.conf
 ./usr/sbin/iotraced
@@ -41,5 +45,5 @@ assert_status "the installed configuration is good" 0 \
 	"$dest/usr/sbin/iotraced" --config "$dest/etc/iotraced/iotraced.yaml" --check-config
 assert_status "make install again" 0 run install
 assert_eq "make uninstall says what" "0 " "$(run uninstall >"$dest.out"; echo "$? $(grep -v '^  REMOVE ' "$dest.out")"; rm "$dest.out")"
-assert_eq "what stays" "./etc/iotraced/iotraced.yaml" "$(files)"
+assert_eq "what stays" "./etc/iotraced/archive.conf ./etc/iotraced/iotraced.yaml" "$(files | xargs)"
 tap_end

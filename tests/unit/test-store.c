@@ -486,6 +486,68 @@ static void test_retention(void **state)
 	store_close(s);
 }
 
+/* What is in the archive goes first; what is not is counted, and only where somebody archives. */
+static void test_retention_of_shipped(void **state)
+{
+	static const char base[] = "block-aa010000000000000000000000000000-000000000";
+	static const char digest[] = "0123456789abcdef0123456789abcdef";
+	struct store *s = open_store(capture_b);
+	time_t now = (time_t)(clock_read_ns(CLOCK_REALTIME) / 1000000000ULL);
+	char path[256], name[128];
+	struct iot_retention rules = {.shipped = path};
+	struct store_usage u;
+	FILE *f;
+
+	(void)state;
+	for (int i = 1; i <= 6; i++) {
+		snprintf(name, sizeof(name), "%s%d.iot", base, i);
+		make_file(name, 1000, now - 100 + i);
+	}
+	snprintf(path, sizeof(path), "%s/note", dir);
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_false(u.archived);
+	rules.max_bytes = 5000;
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_int_equal(u.deleted_segments, 1); /* the oldest, 1 */
+	assert_int_equal(u.deleted_unshipped, 0);
+
+	/* 3 and 5 are there; of 4 another size, of 6 another time. */
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fprintf(f, "iotraced-archive 1 /srv\n");
+	for (int i = 3; i <= 6; i++)
+		fprintf(f, "%s%d.iot %d %lld000000000 %s\n", base, i, i == 4 ? 999 : 1000,
+			(long long)now - 100 + i + (i == 6), digest);
+	fclose(f);
+	rules.max_bytes = 4000;
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_true(u.archived);
+	assert_int_equal(u.unshipped_segments, 3);
+	assert_int_equal(u.deleted_unshipped, 0);
+	snprintf(name, sizeof(name), "%s3.iot", base);
+	assert_false(exists(name));
+	rules.max_bytes = 2000;
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_int_equal(u.deleted_segments, 4); /* 1, 3, 5, 2 */
+	assert_int_equal(u.deleted_unshipped, 1);
+	assert_int_equal(u.unshipped_segments, 2);
+	for (int i = 4; i <= 6; i += 2) {
+		snprintf(name, sizeof(name), "%s%d.iot", base, i);
+		assert_true(exists(name));
+	}
+	/* A note that cannot be read: none of them is known to have arrived. */
+	snprintf(path, sizeof(path), "%s", dir);
+	rules.max_bytes = 1000;
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_int_equal(u.deleted_unshipped, 2);
+	/* By age, what is in the archive and what is not alike; the latter is said. */
+	rules = (struct iot_retention){.shipped = path, .max_age_ns = 1000000000ULL};
+	assert_int_equal(store_retain(s, &rules, &u), 0);
+	assert_int_equal(u.segments, 0);
+	assert_int_equal(u.deleted_unshipped, 3);
+	store_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -501,6 +563,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_copy_of_another, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_publish_over_copy, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_retention, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_retention_of_shipped, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
