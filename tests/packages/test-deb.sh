@@ -36,7 +36,7 @@ assert_eq "reproducible: source" "$(sha256sum <"$(echo "$out"/iotraced_*.tar.xz)
 # ---- lintian ----------------------------------------------------------------------------------------------------
 
 assert_eq "lintian at pedantic" "" \
-	"$(lintian --allow-root --no-cfg --pedantic --display-info --display-experimental "$out"/iotraced_*.changes 2>&1)"
+	"$(lintian --allow-root --no-cfg --pedantic --display-info "$out"/iotraced_*.changes 2>&1)"
 
 # ---- what is in them --------------------------------------------------------------------------------------------
 
