@@ -18,7 +18,7 @@ _iotracectl_options() {
 	archive) echo --once --state ;;
 	cat) echo "$filters" ;;
 	follow) echo "$filters --stream" ;;
-	report) echo "$filters --by --top --resolve --logical-bytes --cacheability" ;;
+	report) echo "$filters --by --top --resolve --logical-bytes --cacheability --html" ;;
 	explain) echo "$time $flow" ;;
 	drops) echo "$time $flow --per-capture" ;;
 	verify) echo --verbose ;;
@@ -65,7 +65,7 @@ _iotracectl() {
 		return
 		;;
 	--since | --until | --pid | --comm | --min-latency | --id | --flow | --probe | --top | --logical-bytes) return ;;
-	--socket | --output | -o | --resolve | --state)
+	--socket | --output | -o | --resolve | --state | --html)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
