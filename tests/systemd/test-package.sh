@@ -4,7 +4,7 @@
 # The Debian packages' whole life under this Debian's systemd: install, enable, who may ask, reload, restart, watchdog,
 # stop, disable, upgrade, remove, purge. tests/systemd/guest-package.sh is what runs in the machine.
 #
-# timeout: 900
+# timeout: 1500
 
 cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build}
@@ -26,5 +26,5 @@ for name in iotraced iotraced-tools; do
 		dpkg-deb -Znone --root-owner-group -b "$work/unpacked" "$work/$name-next.deb" >/dev/null || exit 1
 	rm -rf "$work/unpacked"
 done
-tests/systemd/run.sh --timeout 400 --install 0 --log "${LOGS:-$B/test-logs}/systemd-package.console" \
+tests/systemd/run.sh --timeout 700 --install 0 --log "${LOGS:-$B/test-logs}/systemd-package.console" \
 	tests/systemd/guest-package.sh "$work"/*.deb daemon/log-ids.h
