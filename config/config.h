@@ -72,7 +72,7 @@ struct iot_retention {
 	uint64_t max_bytes;	 /* of sealed segments, all streams; 0 = no limit */
 	uint64_t max_age_ns;	 /* 0 = no limit */
 	uint64_t min_free_bytes; /* free space to leave for others in state_dir; 0 = none */
-	char *shipped;		 /* the archiver's note, format/shipped.h; no such file: nobody archives */
+	char *shipped; /* the archiver's note, format/shipped.h; no such file: nobody archives */
 };
 
 struct iot_config {
