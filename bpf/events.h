@@ -22,7 +22,7 @@
 #include <linux/types.h>
 #endif
 
-#define EV_ABI 5U
+#define EV_ABI 6U
 
 #define EV_COMM_LEN 16
 
@@ -112,6 +112,7 @@ enum ev_probe {
 	 * TC and XDP programs that others have loaded: the daemon gives each a number of its own when it
 	 * first sees it, entry and exit alike, and never again within the capture; the probe table says
 	 * which program (id, name, kind) it is. So the program is part of the probe's identity everywhere.
+	 * The first number is none's: its row says whether programs are looked for at all.
 	 */
 	EV_PROBE_PACKET_PROGRAM = 128,
 	EV_PACKET_PROGRAMS_END = 192,
@@ -266,6 +267,11 @@ enum ev_packet_flag {
 	EV_PACKET_NO_HEADER = 1 << 10, /* no network header could be read: no tuple */
 	/* Made after the packet's own end, from what was kept: neither hop nor header (net_dev_xmit). */
 	EV_PACKET_AFTER_END = 1 << 11,
+	/*
+	 * No sk_buff yet: a frame in the hands of an XDP program. Its id is used once, by that one run; the
+	 * packet that may be made of the frame has another.
+	 */
+	EV_PACKET_FRAME = 1 << 12,
 };
 
 /*
@@ -335,6 +341,15 @@ enum ev_packet_state {
 	EV_PACKET_UNDECIDED = 0, /* born, seen by no probe yet */
 	EV_PACKET_SELECTED = 1,
 	EV_PACKET_DESELECTED = 2, /* for life; only where births and ends are observed */
+};
+
+/* What all programs of the packet stream share, whichever object they are in. */
+struct ev_packet_shared {
+	/* What cannot be if births and ends are all observed: each is the proof of a missed run. */
+	__u64 unseen_births;
+	__u64 unseen_ends;
+	/* They are. Set before the gate opens, when the programs are attached and have been tried. */
+	__u64 exact;
 };
 
 /* Ledger value of the packet stream: what the lost records would have said of the packet's flow. */
@@ -427,6 +442,13 @@ struct ev_epoch {
 	/* packet: one flow in this many, by hash; 0 and 1 = all; EV_SAMPLE_EVERYTHING: whatever the filter says */
 	__u64 sample;
 	__u64 reap_before_ns; /* idle entries that ended before are being deleted: leave them alone */
+};
+
+/* One of the machine's BPF programs, as bpf/packet-program.bpf.c lists them. */
+struct ev_program {
+	__u32 id;
+	__u32 type;
+	__u64 references; /* who holds it, the listing itself included */
 };
 
 /* One mmap'able control page shared with the consumer. */

@@ -17,6 +17,7 @@ _Static_assert((int)EV_PACKET_VLAN == (int)IOT_PACKET_VLAN, "flag");
 _Static_assert((int)EV_PACKET_TASK == (int)IOT_PACKET_TASK, "flag");
 _Static_assert((int)EV_PACKET_NO_HEADER == (int)IOT_PACKET_NO_HEADER, "flag");
 _Static_assert((int)EV_PACKET_AFTER_END == (int)IOT_PACKET_AFTER_END, "flag");
+_Static_assert((int)EV_PACKET_FRAME == (int)IOT_PACKET_FRAME, "flag");
 /* So are the numbers of probes that readers know. */
 _Static_assert((int)EV_PROBE_NET_DEV_QUEUE == (int)IOT_PROBE_NET_DEV_QUEUE, "probe");
 _Static_assert((int)EV_PROBE_NET_DEV_START_XMIT == (int)IOT_PROBE_NET_DEV_START_XMIT, "probe");
@@ -37,7 +38,7 @@ _Static_assert((int)EV_PROBE_NAPI_GRO_RECEIVE_ENTRY == (int)IOT_PROBE_GRO_RECEIV
 _Static_assert((int)EV_PROBE_NAPI_GRO_RECEIVE_EXIT == (int)IOT_PROBE_GRO_RECEIVE_EXIT, "probe");
 _Static_assert((int)EV_PROBE_NAPI_GRO_FRAGS_ENTRY == (int)IOT_PROBE_GRO_FRAGS_ENTRY, "probe");
 _Static_assert((int)EV_PROBE_NAPI_GRO_FRAGS_EXIT == (int)IOT_PROBE_GRO_FRAGS_EXIT, "probe");
-_Static_assert((int)EV_PROBE_PACKET_PROGRAM == (int)IOT_FIRST_RETURN_PROBE, "probe");
+_Static_assert((int)EV_PROBE_PACKET_PROGRAM == (int)IOT_PROBE_PROGRAMS, "probe");
 _Static_assert((int)EV_PROBE_ALLOC_SKB == (int)IOT_PROBE_ALLOC_SKB, "probe");
 _Static_assert((int)EV_PROBE_KFREE_SKBMEM == (int)IOT_PROBE_KFREE_SKBMEM, "probe");
 _Static_assert((int)EV_PROBE_SKB_ATTEMPT_DEFER_FREE == (int)IOT_LAST_END_PROBE, "probe");

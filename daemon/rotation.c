@@ -44,9 +44,10 @@ uint64_t rotation_observed_ns(struct probes *p, uint64_t now_ns)
 	const struct iot_probe *table = probes_table(p, &n);
 
 	for (size_t i = 0; i < n; i++) {
-		uint64_t to_ns = __atomic_load_n(&table[i].to_ns, __ATOMIC_RELAXED);
+		uint64_t to_ns = __atomic_load_n(&table[i].to_ns, __ATOMIC_ACQUIRE);
 
-		if (table[i].state == IOT_ATTACH_ATTACHED && to_ns)
+		/* What is gone has ended for itself. */
+		if (table[i].state == IOT_ATTACH_ATTACHED && to_ns && !table[i].gone)
 			now_ns = IOT_MIN(now_ns, to_ns);
 	}
 	return now_ns;

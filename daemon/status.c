@@ -382,6 +382,11 @@ static struct json_object *render_probe(struct builder *b, const char *stream,
 	else
 		put_errno(b, o, "why", p->error);
 	put_str(b, o, "miss_counting", attached ? iot_miss_name(p->miss) : NULL);
+	if (p->program)
+		put_u64(b, o, "program", p->program);
+	else
+		put_null(b, o, "program");
+	put(b, o, "gone", json_object_new_boolean(p->gone));
 	put_count(b, o, "missed", s && attached ? s->missed : IOT_COUNT_UNKNOWN);
 	if (s && runs_known) {
 		put_count(b, o, "runs", s->run_count);

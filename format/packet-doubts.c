@@ -141,10 +141,15 @@ static int doubt_attached(struct iot_doubts *d, const struct iot_doubt_segment *
 	int r = 0;
 
 	label(s, row->id, name, sizeof(name));
-	if (row->from_ns > IOT_MAX(s->info->attach_ns, s->f->epoch_first_ns))
+	/* What was not there yet, or has gone, nobody had to look at. */
+	if (row->from_ns > IOT_MAX(s->info->attach_ns, s->f->epoch_first_ns) && row->program &&
+	    row->loaded_ns)
+		r = add_doubt(d, IOT_DOUBT_RUNS, row->id, row->loaded_ns, row->from_ns,
+			      "segment %llu: %s: loaded, but not observed yet", seq_of(s), name);
+	else if (row->from_ns > IOT_MAX(s->info->attach_ns, s->f->epoch_first_ns))
 		r = add_doubt(d, IOT_DOUBT_RUNS, row->id, s->first_ns, row->from_ns,
 			      "segment %llu: %s: not attached yet", seq_of(s), name);
-	if (r == 0 && row->to_ns && row->to_ns < s->f->epoch_last_ns)
+	if (r == 0 && row->to_ns && !row->gone && row->to_ns < s->f->epoch_last_ns)
 		r = add_doubt(d, IOT_DOUBT_RUNS, row->id, row->to_ns, s->last_ns,
 			      "segment %llu: %s: not attached any more", seq_of(s), name);
 	if (r < 0)
@@ -170,7 +175,8 @@ static int doubt_probe(struct iot_doubts *d, const struct iot_doubt_segment *s, 
 				  : 0;
 	switch (row->state) {
 	case IOT_ATTACH_ATTACHED:
-		d->returns |= id >= IOT_FIRST_RETURN_PROBE;
+		if (row->program_kind == IOT_PROGRAM_XDP)
+			iot_probe_set_add(&d->xdp, id);
 		r = doubt_attached(d, s, row, p);
 		break;
 	case IOT_ATTACH_ABSENT:

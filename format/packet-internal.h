@@ -58,8 +58,8 @@ struct iot_doubts {
 	size_t n_losses;
 	uint64_t *losers;
 	size_t n_losers;
-	bool returns; /* probes that run at a function's return are attached */
-	bool exact;   /* every segment says that an id is one packet */
+	struct iot_probe_set xdp; /* probes that see frames, before there is a packet */
+	bool exact;		  /* every segment says that an id is one packet */
 };
 
 /*
@@ -67,6 +67,41 @@ struct iot_doubts {
  * saturated (format/verdict-object.c).
  */
 #define IOT_EPOCH_SLACK_NS (5ULL * 1000000000)
+
+/*
+ * The longest wait of a packet in a queue that the kernel itself allows by default: fq's horizon
+ * (net/sched/sch_fq.c, 5.8), beyond which it drops.
+ */
+#define IOT_UNSEEN_BEFORE_NS (10ULL * 1000000000)
+
+/* The life with what the ledger knows of it. */
+struct iot_whole_life {
+	const struct iot_packet_life *l;
+	uint64_t first_ns;
+	uint64_t last_ns;
+	uint32_t flags;
+	uint64_t n_lost;
+	struct iot_probe_set lost_at;
+	bool numbered; /* no record of it was lost on its way into the files */
+	bool gap;      /* numbers are missing */
+	bool inside;   /* a function that had it may not have returned by its last record */
+};
+
+static inline bool iot_is_frame(const struct iot_whole_life *w)
+{
+	return w->flags & IOT_PACKET_FRAME;
+}
+
+void iot_whole_life_init(struct iot_whole_life *w, const struct iot_doubts *d,
+			 const struct iot_packet_life *l);
+/* Each observation of a packet has the next number, up to its end. */
+bool iot_check_numbers(const struct iot_whole_life *w, struct iot_verdict *why);
+/* Number of doubts that begin at or before t. */
+size_t iot_doubts_begun(const struct iot_doubts *d, uint64_t t);
+/* Doubts that concern the packet, at probe (0 = any). Without ret_why the first one is enough. */
+bool iot_in_doubt(const struct iot_doubts *d, const struct iot_whole_life *w, uint16_t probe,
+		  struct iot_verdict *ret_why);
+const char *iot_doubts_label(const struct iot_doubts *d, uint16_t probe, char *buf, size_t size);
 
 int iot_doubts_seal(struct iot_doubts *d) IOT_MUST_CHECK;
 

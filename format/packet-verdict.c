@@ -6,7 +6,11 @@
  * were numbered: they matter from the packet's first record to the one that ended it, and not even there
  * if no number is missing. Runs that did not happen left no number, and may have been earlier than the
  * first record, by as long as a packet may wait between two probes. And what is observed when a function
- * returns comes after the packet's own end. Between two doubts the larger one wins.
+ * returns comes after the packet's own end; but not a TC program's return, whose caller still has the packet. Between
+ * two doubts the larger one wins.
+ *
+ * A frame at an XDP program is no packet yet, and one observation is all of it: what other probes may have lost does
+ * not concern it, nor what XDP programs may have lost a packet, which is not older than its sk_buff.
  *
  * A doubt about births and ends is one about identity: the packet may have another id at other times, at any
  * probe. What shows it (a packet where none was born) comes when its second id is seen first, so it matters
@@ -14,11 +18,6 @@
  */
 #include "format/packet-internal.h"
 
-/*
- * The longest wait of a packet in a queue that the kernel itself allows by default: fq's horizon
- * (net/sched/sch_fq.c, 5.8), beyond which it drops.
- */
-#define UNSEEN_BEFORE_NS (10ULL * 1000000000)
 /* From a packet's end to the return of the function that brought it about. */
 #define AFTER_END_NS (1ULL * 1000000000)
 
@@ -37,18 +36,6 @@ const char *iot_packet_verdict_name(enum iot_packet_verdict v)
 	};
 
 	return (size_t)v < IOT_ARRAY_SIZE(names) && names[v] ? names[v] : "invalid";
-}
-
-const char *iot_absence_name(enum iot_absence a)
-{
-	static const char *const names[] = {
-		[IOT_ABSENCE_PROVED] = "proved",
-		[IOT_ABSENCE_PRESENT] = "present",
-		[IOT_ABSENCE_NOT_OBSERVED] = "not-observed",
-		[IOT_ABSENCE_UNKNOWN] = "unknown",
-	};
-
-	return (size_t)a < IOT_ARRAY_SIZE(names) && names[a] ? names[a] : "invalid";
 }
 
 /* ---- a life ---- */
@@ -98,20 +85,6 @@ void iot_packet_life_add(struct iot_packet_life *l, const struct iot_packet *p)
 	iot_probe_set_add(&l->probes, p->probe);
 }
 
-/* The life with what the ledger knows of it. */
-struct whole_life {
-	const struct iot_packet_life *l;
-	uint64_t first_ns;
-	uint64_t last_ns;
-	uint32_t flags;
-	uint64_t n_lost;
-	struct iot_probe_set lost_at;
-	bool numbered; /* no record of it was lost on its way into the files */
-	bool gap;      /* numbers are missing */
-	bool returns;  /* functions' returns are observed */
-	bool inside;   /* a function that had it may not have returned by its last record */
-};
-
 static bool has_all_numbers(const struct iot_packet_life *l)
 {
 	if (!(l->flags & IOT_PACKET_FROM_START) || (l->flags & IOT_PACKET_MERGED))
@@ -121,19 +94,18 @@ static bool has_all_numbers(const struct iot_packet_life *l)
 	return l->hops == UINT64_MAX >> (64 - l->max_hop);
 }
 
-static void whole_life_init(struct whole_life *w, const struct iot_doubts *d,
-			    const struct iot_packet_life *l)
+void iot_whole_life_init(struct iot_whole_life *w, const struct iot_doubts *d,
+			 const struct iot_packet_life *l)
 {
 	const struct iot_loss *const *losses;
 	size_t n = iot_doubts_losses(d, l->id, &losses);
 
-	*w = (struct whole_life){
+	*w = (struct iot_whole_life){
 		.l = l,
 		.first_ns = l->n_records ? l->first_ns : UINT64_MAX,
 		.last_ns = l->last_ns,
 		.flags = l->flags,
 		.inside = l->n_inside > 0,
-		.returns = d->returns,
 	};
 	for (size_t i = 0; l->id && i < n; i++) {
 		w->n_lost = iot_add_sat(w->n_lost, losses[i]->n);
@@ -154,7 +126,7 @@ static void whole_life_init(struct whole_life *w, const struct iot_doubts *d,
 }
 
 /* Each observation of a packet has the next number, up to its end. */
-static bool check_numbers(const struct whole_life *w, struct iot_verdict *why)
+bool iot_check_numbers(const struct iot_whole_life *w, struct iot_verdict *why)
 {
 	const struct iot_packet_life *l = w->l;
 
@@ -173,11 +145,11 @@ static bool check_numbers(const struct whole_life *w, struct iot_verdict *why)
 }
 
 /* A probe at a function's return, which may come after the packet's end. */
-static bool may_come_after_end(const struct whole_life *w, uint16_t probe)
+static bool may_come_after_end(const struct iot_whole_life *w, uint16_t probe)
 {
 	if (passage(probe) < 0)
 		return w->inside;
-	return probe ? probe >= IOT_FIRST_RETURN_PROBE : w->inside || w->returns;
+	return !probe && w->inside;
 }
 
 /* Of a hook that sees packets being made or given back. */
@@ -188,23 +160,28 @@ static bool is_about_identity(const struct iot_doubt *x)
 }
 
 /* The time in which a doubt of this kind at this probe concerns the packet. */
-static void doubt_reach(const struct whole_life *w, const struct iot_doubt *x, uint64_t *ret_t0,
+static void doubt_reach(const struct iot_whole_life *w, const struct iot_doubt *x, uint64_t *ret_t0,
 			uint64_t *ret_t1)
 {
 	*ret_t0 = w->flags & IOT_PACKET_FROM_START ? w->first_ns : 0;
 	*ret_t1 = w->flags & IOT_PACKET_END ? w->last_ns : UINT64_MAX;
 	if (x->kind == IOT_DOUBT_RUNS || x->kind == IOT_DOUBT_CLAIMS)
-		*ret_t0 = iot_sub_sat(*ret_t0, UNSEEN_BEFORE_NS);
+		*ret_t0 = iot_sub_sat(*ret_t0, IOT_UNSEEN_BEFORE_NS);
 	if (is_about_identity(x))
-		*ret_t1 = iot_add_sat(*ret_t1, UNSEEN_BEFORE_NS);
+		*ret_t1 = iot_add_sat(*ret_t1, IOT_UNSEEN_BEFORE_NS);
 	else if (may_come_after_end(w, x->probe))
 		*ret_t1 = iot_add_sat(*ret_t1, AFTER_END_NS);
 }
 
-static bool concerns(const struct whole_life *w, const struct iot_doubt *x)
+static bool concerns(const struct iot_doubts *d, const struct iot_whole_life *w,
+		     const struct iot_doubt *x)
 {
 	uint64_t t0, t1;
 
+	if (x->probe && iot_probe_set_has(&d->xdp, x->probe) != iot_is_frame(w))
+		return false;
+	if (iot_is_frame(w) && x->kind != IOT_DOUBT_CLAIMS)
+		return false;
 	if (w->numbered && x->kind == IOT_DOUBT_RECORDS && !may_come_after_end(w, x->probe))
 		return false;
 	doubt_reach(w, x, &t0, &t1);
@@ -212,7 +189,7 @@ static bool concerns(const struct whole_life *w, const struct iot_doubt *x)
 }
 
 /* Number of doubts that begin at or before t. */
-static size_t begun(const struct iot_doubts *d, uint64_t t)
+size_t iot_doubts_begun(const struct iot_doubts *d, uint64_t t)
 {
 	size_t lo = 0, hi = d->n;
 
@@ -228,22 +205,22 @@ static size_t begun(const struct iot_doubts *d, uint64_t t)
 }
 
 /* Doubts that concern the packet, at probe (0 = any). Without ret_why the first one is enough. */
-static bool in_doubt(const struct iot_doubts *d, const struct whole_life *w, uint16_t probe,
-		     struct iot_verdict *ret_why)
+bool iot_in_doubt(const struct iot_doubts *d, const struct iot_whole_life *w, uint16_t probe,
+		  struct iot_verdict *ret_why)
 {
-	uint64_t from =
-		iot_sub_sat(w->flags & IOT_PACKET_FROM_START ? w->first_ns : 0, UNSEEN_BEFORE_NS);
+	uint64_t from = iot_sub_sat(w->flags & IOT_PACKET_FROM_START ? w->first_ns : 0,
+				    IOT_UNSEEN_BEFORE_NS);
 	/* The longer one of both waits. */
-	uint64_t to = w->flags & IOT_PACKET_END ? iot_add_sat(w->last_ns, UNSEEN_BEFORE_NS)
+	uint64_t to = w->flags & IOT_PACKET_END ? iot_add_sat(w->last_ns, IOT_UNSEEN_BEFORE_NS)
 						: UINT64_MAX;
 	bool found = false;
 
-	for (size_t i = begun(d, to); i > 0 && d->items[i - 1].max_t1_ns >= from; i--) {
+	for (size_t i = iot_doubts_begun(d, to); i > 0 && d->items[i - 1].max_t1_ns >= from; i--) {
 		const struct iot_doubt *x = &d->items[i - 1];
 
 		if (probe && x->probe && x->probe != probe && !is_about_identity(x))
 			continue;
-		if (!concerns(w, x))
+		if (!concerns(d, w, x))
 			continue;
 		if (!ret_why)
 			return true;
@@ -253,7 +230,7 @@ static bool in_doubt(const struct iot_doubts *d, const struct whole_life *w, uin
 	return found;
 }
 
-static const char *probe_label(const struct iot_doubts *d, uint16_t probe, char *buf, size_t size)
+const char *iot_doubts_label(const struct iot_doubts *d, uint16_t probe, char *buf, size_t size)
 {
 	for (size_t i = d->n_segments; i > 0; i--)
 		if (iot_probe_find(d->segments[i - 1].info, d->segments[i - 1].f, probe))
@@ -273,7 +250,7 @@ static void list_losses(const struct iot_doubts *d, uint64_t id, struct iot_verd
 		why->n_lost = iot_add_sat(why->n_lost, losses[i]->n);
 		iot_verdict_reason(
 			why, IOT_VERDICT_LOST, "%s: %llu observations of this packet lost (%s)",
-			probe_label(d, losses[i]->probe, name, sizeof(name)),
+			iot_doubts_label(d, losses[i]->probe, name, sizeof(name)),
 			(unsigned long long)losses[i]->n, iot_loss_cause_name(losses[i]->cause));
 	}
 }
@@ -283,13 +260,14 @@ void iot_doubts_judge(struct iot_doubts *d, const struct iot_packet_life *l,
 {
 	struct iot_verdict why = {0};
 	bool doubt = false;
-	struct whole_life w;
+	struct iot_whole_life w;
 
-	whole_life_init(&w, d, l);
+	iot_whole_life_init(&w, d, l);
 	*ret = (struct iot_packet_ruling){
 		.truncated_start = !(w.flags & IOT_PACKET_FROM_START),
 		.truncated_end = !(w.flags & IOT_PACKET_END),
 		.merged = w.flags & IOT_PACKET_MERGED,
+		.frame = iot_is_frame(&w),
 		.n_lost = w.n_lost,
 		.lost_at = w.lost_at,
 	};
@@ -306,9 +284,9 @@ void iot_doubts_judge(struct iot_doubts *d, const struct iot_packet_life *l,
 				   "neither the record nor the ledger has this packet");
 		doubt = true;
 	}
-	if (!check_numbers(&w, &why))
+	if (!iot_check_numbers(&w, &why))
 		doubt = true;
-	doubt = in_doubt(d, &w, 0, ret_why ? &why : NULL) || doubt;
+	doubt = iot_in_doubt(d, &w, 0, ret_why ? &why : NULL) || doubt;
 	ret->doubtful = doubt;
 	/* First match wins: a filed loss is a positive fact and outranks all doubt. */
 	if (w.n_lost > 0) {
@@ -333,265 +311,4 @@ void iot_doubts_judge(struct iot_doubts *d, const struct iot_packet_life *l,
 	}
 	if (ret_why)
 		*ret_why = why;
-}
-
-/* ---- absence ---- */
-
-/* Whether anything looked at a probe during [t0, t1]. */
-struct looking {
-	bool covered;	   /* there is a segment of that time */
-	bool attached;	   /* in some segment */
-	bool not_attached; /* in some segment */
-	const struct iot_probe *row;
-};
-
-static struct looking who_looked(const struct iot_doubts *d, uint16_t probe, uint64_t t0,
-				 uint64_t t1)
-{
-	struct looking k = {0};
-
-	for (size_t i = 0; i < d->n_segments; i++) {
-		const struct iot_doubt_segment *s = &d->segments[i];
-		const struct iot_probe *row = iot_probe_find(s->info, s->f, probe);
-
-		if (s->last_ns < t0 || s->first_ns > t1)
-			continue;
-		k.covered = true;
-		/* Spans are wide: what only the slack reaches does not count against it. */
-		if (row && row->state == IOT_ATTACH_ATTACHED)
-			k.attached = true;
-		else if (iot_sub_sat(s->last_ns, IOT_EPOCH_SLACK_NS) >= t0 &&
-			 iot_add_sat(s->first_ns, IOT_EPOCH_SLACK_NS) <= t1)
-			k.not_attached = true;
-		if (row)
-			k.row = row;
-	}
-	return k;
-}
-
-static enum iot_absence nobody_looked(const struct iot_doubts *d, uint16_t probe,
-				      const struct looking *k, struct iot_verdict *why)
-{
-	char name[64];
-
-	probe_label(d, probe, name, sizeof(name));
-	if (!k->row)
-		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN, "%s: not in the probe table", name);
-	else if (k->row->state == IOT_ATTACH_REFUSED)
-		iot_verdict_reason(
-			why, IOT_VERDICT_UNKNOWN, "%s: the kernel refused the probe (%s)", name,
-			strerror(k->row->error < 0 && k->row->error > -4096 ? -k->row->error : 0));
-	else
-		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN, "%s: %s%s%.96s", name,
-				   iot_attach_name(k->row->state), k->row->detail[0] ? ": " : "",
-				   k->row->detail);
-	return IOT_ABSENCE_NOT_OBSERVED;
-}
-
-/* The segment, within [t0, t1], in which the selection left something out at a probe. */
-static const struct iot_doubt_segment *left_out(const struct iot_doubts *d, uint16_t probe,
-						uint64_t t0, uint64_t t1)
-{
-	unsigned int k = probe - IOT_FIRST_PACKET_PROBE;
-
-	for (size_t i = 0; k < IOT_N_PACKET_PROBES && i < d->n_segments; i++) {
-		const struct iot_doubt_segment *s = &d->segments[i];
-
-		if (s->not_selected[k] && s->first_ns <= t1 && s->last_ns >= t0)
-			return s;
-	}
-	return NULL;
-}
-
-/* Events of a socket, which often has no packet to show, or none of ours. */
-static bool is_sockets_probe(uint16_t probe)
-{
-	return probe == IOT_PROBE_TCP_RETRANSMIT_SKB || probe == IOT_PROBE_TCP_SEND_RESET ||
-	       probe == IOT_PROBE_UDP_FAIL_QUEUE_RCV_SKB;
-}
-
-/* Did anything happen at the probe while the packet may have lived? */
-static bool seen_at(const struct iot_doubts *d, uint16_t probe, const struct whole_life *w)
-{
-	uint64_t t0 = w->flags & IOT_PACKET_FROM_START ? w->first_ns : 0;
-	uint64_t t1 = w->flags & IOT_PACKET_END ? w->last_ns : UINT64_MAX;
-	unsigned int k = probe - IOT_FIRST_PACKET_PROBE;
-
-	for (size_t i = 0; k < IOT_N_PACKET_PROBES && i < d->n_segments; i++)
-		if (d->segments[i].seen[k] && d->segments[i].first_ns <= t1 &&
-		    d->segments[i].last_ns >= t0)
-			return true;
-	return false;
-}
-
-/* A packet whose beginning or end was not observed may have gone on where nobody looked. */
-static void check_edges(const struct iot_doubts *d, const struct whole_life *w,
-			struct iot_verdict *why)
-{
-	const struct iot_doubt_segment *last;
-
-	if (d->n_segments == 0)
-		return; /* said by a doubt */
-	last = &d->segments[d->n_segments - 1];
-	if (!(w->flags & IOT_PACKET_FROM_START) &&
-	    iot_sub_sat(w->first_ns, UNSEEN_BEFORE_NS) < d->segments[0].info->attach_ns)
-		iot_verdict_reason(
-			why, IOT_VERDICT_UNKNOWN,
-			"it may be older than the capture, which began before it was seen "
-			"by less than %llu s",
-			(unsigned long long)(UNSEEN_BEFORE_NS / 1000000000ULL));
-	if (!(w->flags & IOT_PACKET_END) && last->f &&
-	    iot_add_sat(w->last_ns, UNSEEN_BEFORE_NS) > last->f->epoch_last_ns)
-		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-				   "its end was not observed, and it may have gone on after the "
-				   "capture");
-}
-
-enum iot_absence iot_doubts_absence(struct iot_doubts *d, const struct iot_packet_life *l,
-				    uint16_t probe, struct iot_verdict *ret_why)
-{
-	struct iot_verdict why = {0};
-	enum iot_absence answer;
-	struct whole_life w;
-	struct looking k;
-	char name[64];
-
-	whole_life_init(&w, d, l);
-	probe_label(d, probe, name, sizeof(name));
-	k = who_looked(d, probe, w.flags & IOT_PACKET_FROM_START ? w.first_ns : 0,
-		       w.flags & IOT_PACKET_END ? w.last_ns : UINT64_MAX);
-	if (iot_probe_set_has(&l->probes, probe) || iot_probe_set_has(&w.lost_at, probe)) {
-		answer = IOT_ABSENCE_PRESENT;
-	} else if (k.covered && !k.attached) {
-		answer = nobody_looked(d, probe, &k, &why);
-	} else {
-		if (iot_doubts_seal(d) < 0)
-			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN, "out of memory");
-		if (l->id == 0 || (l->n_records == 0 && w.n_lost == 0))
-			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN,
-					   "which packet is meant is not known");
-		if (w.flags & IOT_PACKET_NOT_SELECTED)
-			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN,
-					   "the packet was not selected");
-		(void)check_numbers(&w, &why);
-		if (k.not_attached || !k.covered)
-			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN,
-					   "%s: not attached in all segments of its life", name);
-		if (is_sockets_probe(probe) && seen_at(d, probe, &w))
-			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN,
-					   "%s: it does not say of which packet its events are",
-					   name);
-		check_edges(d, &w, &why);
-		/* With tracepoints alone a packet may be selected late, after a translation. */
-		if (!(w.flags & IOT_PACKET_FROM_START) &&
-		    left_out(d, probe, 0, w.flags & IOT_PACKET_END ? w.last_ns : UINT64_MAX))
-			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN,
-					   "%s: the packet may have passed before it was selected",
-					   name);
-		(void)in_doubt(d, &w, probe, &why);
-		answer = why.code == IOT_VERDICT_COMPLETE ? IOT_ABSENCE_PROVED
-							  : IOT_ABSENCE_UNKNOWN;
-	}
-	if (ret_why)
-		*ret_why = why;
-	return answer;
-}
-
-/* ---- absence of a flow ---- */
-
-/* Losses at the probe, whoever's they are. true: one is a packet of the flow, within the time. */
-static bool flow_in_ledger(const struct iot_doubts *d, const struct iot_absence_query *q,
-			   struct iot_verdict *why)
-{
-	bool present = false;
-	char name[64];
-
-	probe_label(d, q->probe, name, sizeof(name));
-	for (size_t i = 0; i < d->n_losses; i++) {
-		const struct iot_loss *loss = d->losses[i];
-		uint64_t last = loss->last_ns ? loss->last_ns : UINT64_MAX;
-		enum iot_match m;
-
-		if (loss->probe != q->probe || loss->first_ns > q->last_ns || last < q->first_ns)
-			continue;
-		m = iot_flow_matches(q->flow, &loss->flow, loss->flags);
-		/* It describes the first of them; the others may have been translated, or others'. */
-		if (m == IOT_MATCH_YES && loss->first_ns >= q->first_ns && loss->first_ns)
-			present = true;
-		else if (m != IOT_MATCH_NO || loss->n > 1)
-			iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-					   "%s: lost observations that may be of the flow", name);
-	}
-	return present;
-}
-
-/* The capture has to have looked during all of the time. */
-static void check_coverage(const struct iot_doubts *d, const struct iot_absence_query *q,
-			   struct iot_verdict *why)
-{
-	const struct iot_doubt_segment *last, *partial;
-	char name[64];
-
-	if (d->n_segments == 0)
-		return; /* said by a doubt */
-	last = &d->segments[d->n_segments - 1];
-	if (q->first_ns > q->last_ns)
-		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN, "the time ends before it begins");
-	if (q->first_ns < d->segments[0].info->attach_ns)
-		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-				   "the time begins before the capture did");
-	if (last->f && q->last_ns > last->f->epoch_last_ns)
-		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-				   "the time goes on after the capture's last segment");
-	partial = left_out(d, q->probe, q->first_ns, q->last_ns);
-	if (partial)
-		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-				   "%s: packets were left out by the selection (\"%.60s\")",
-				   probe_label(d, q->probe, name, sizeof(name)),
-				   partial->info->selection);
-}
-
-enum iot_absence iot_doubts_absence_of_flow(struct iot_doubts *d, const struct iot_absence_query *q,
-					    struct iot_verdict *ret_why)
-{
-	struct looking k = who_looked(d, q->probe, q->first_ns, q->last_ns);
-	struct iot_verdict why = {0};
-	enum iot_absence answer;
-	char name[64];
-
-	if (iot_doubts_seal(d) < 0)
-		iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN, "out of memory");
-	if (flow_in_ledger(d, q, &why) || q->n_matching > 0) {
-		answer = IOT_ABSENCE_PRESENT;
-		why = (struct iot_verdict){0};
-	} else if (k.covered && !k.attached) {
-		why = (struct iot_verdict){0};
-		answer = nobody_looked(d, q->probe, &k, &why);
-	} else {
-		probe_label(d, q->probe, name, sizeof(name));
-		if (q->n_maybe > 0)
-			iot_verdict_reason(
-				&why, IOT_VERDICT_UNKNOWN,
-				"%s: %llu observations do not say which flow they are of", name,
-				(unsigned long long)q->n_maybe);
-		if (k.not_attached || !k.covered)
-			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN,
-					   "%s: not attached in all segments of the time", name);
-		check_coverage(d, q, &why);
-		for (size_t i = begun(d, q->last_ns);
-		     i > 0 && d->items[i - 1].max_t1_ns >= q->first_ns; i--) {
-			const struct iot_doubt *x = &d->items[i - 1];
-
-			/* A record without an owner is there, and says its flow. */
-			if ((x->probe && x->probe != q->probe) || x->kind == IOT_DOUBT_OWNERS ||
-			    x->t1_ns < q->first_ns)
-				continue;
-			iot_verdict_reason(&why, IOT_VERDICT_UNKNOWN, "%s", x->why);
-		}
-		answer = why.code == IOT_VERDICT_COMPLETE ? IOT_ABSENCE_PROVED
-							  : IOT_ABSENCE_UNKNOWN;
-	}
-	if (ret_why)
-		*ret_why = why;
-	return answer;
 }

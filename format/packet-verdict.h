@@ -104,6 +104,7 @@ struct iot_packet_ruling {
 	bool truncated_start; /* what is before its first record, or behind its last, was not observed */
 	bool truncated_end;
 	bool merged;
+	bool frame;	 /* not a packet: what one XDP program saw */
 	bool doubtful;	 /* more than the ledger says may be missing; always with UNKNOWN */
 	uint64_t n_lost; /* by the ledger */
 	struct iot_probe_set lost_at;

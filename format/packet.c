@@ -26,11 +26,29 @@
 const char *iot_packet_flag_name(unsigned int bit)
 {
 	static const char *const names[] = {
-		"from-start",	"born",	    "end",  "merged", "merged-into", "clone",
-		"not-selected", "fragment", "vlan", "task",   "no-header",   "after-end",
+		"from-start", "born", "end",  "merged",	   "merged-into", "clone", "not-selected",
+		"fragment",   "vlan", "task", "no-header", "after-end",	  "frame",
 	};
 
 	return bit < IOT_ARRAY_SIZE(names) ? names[bit] : NULL;
+}
+
+/* Both are ABI: include/uapi/linux/pkt_cls.h, TC_ACT_*, and include/uapi/linux/bpf.h, enum xdp_action. */
+const char *iot_program_action_name(unsigned int program_kind, int32_t code)
+{
+	static const char *const tc[] = {
+		"ok",	  "reclassify", "shot",	    "pipe", "stolen",
+		"queued", "repeat",	"redirect", "trap",
+	};
+	static const char *const xdp[] = {"aborted", "drop", "pass", "tx", "redirect"};
+
+	if (program_kind == IOT_PROGRAM_TC && code == -1)
+		return "unspec";
+	if (program_kind == IOT_PROGRAM_TC && code >= 0 && (size_t)code < IOT_ARRAY_SIZE(tc))
+		return tc[code];
+	if (program_kind == IOT_PROGRAM_XDP && code >= 0 && (size_t)code < IOT_ARRAY_SIZE(xdp))
+		return xdp[code];
+	return NULL;
 }
 
 const char *iot_ip_proto_name(unsigned int ip_proto)

@@ -47,8 +47,8 @@ enum iot_packet_probe {
 	IOT_LAST_BIRTH_PROBE = 108,
 	IOT_PROBE_KFREE_SKBMEM = 109,
 	IOT_LAST_END_PROBE = 114,
-	/* TC and XDP programs, from here on, may be observed at their return. */
-	IOT_FIRST_RETURN_PROBE = 128,
+	/* Says whether TC and XDP programs are looked for; each of them has a number from the next one on. */
+	IOT_PROBE_PROGRAMS = 128,
 };
 
 /* Facts about an observation. Those of a packet are the OR over its observations and losses. */
@@ -69,6 +69,11 @@ enum iot_packet_flag {
 	IOT_PACKET_NO_HEADER = 1U << 10, /* no network header could be read: no flow */
 	/* Made after the packet's own end, from what was kept: neither hop nor header. */
 	IOT_PACKET_AFTER_END = 1U << 11,
+	/*
+	 * A frame at an XDP program: no packet yet. Its id stands for that one observation; the packet
+	 * that may be made of the frame has another.
+	 */
+	IOT_PACKET_FRAME = 1U << 12,
 };
 
 /* Host order but for the addresses. ts is CLOCK_MONOTONIC. */
@@ -100,6 +105,8 @@ struct iot_packet {
 
 /* "from-start", ... by bit number; NULL if the bit has no name. */
 const char *iot_packet_flag_name(unsigned int bit);
+/* What a TC or XDP program decided by returning code: "ok", "drop", ...; NULL if that has no name. */
+const char *iot_program_action_name(unsigned int program_kind, int32_t code);
 /* "tcp", "udp", "icmp", ...; NULL if it has no short name. */
 const char *iot_ip_proto_name(unsigned int ip_proto);
 

@@ -139,6 +139,17 @@ const char *iot_attach_name(unsigned int state)
 	return name_of(names, IOT_ARRAY_SIZE(names), state);
 }
 
+const char *iot_program_kind_name(unsigned int kind)
+{
+	static const char *const names[] = {
+		[IOT_PROGRAM_NONE] = "none",
+		[IOT_PROGRAM_TC] = "tc",
+		[IOT_PROGRAM_XDP] = "xdp",
+	};
+
+	return name_of(names, IOT_ARRAY_SIZE(names), kind);
+}
+
 const char *iot_miss_name(unsigned int miss)
 {
 	static const char *const names[] = {

@@ -297,7 +297,17 @@ enum iot_miss_counting {
 	IOT_MISS_NOT_MEASURABLE = 3, /* may miss and cannot be counted: verdicts are unknown */
 };
 
-/* One row of the probe table. Strings are owned by the holder of the table. */
+/* What runs the program that a probe observes. */
+enum iot_program_kind {
+	IOT_PROGRAM_NONE = 0,
+	IOT_PROGRAM_TC = 1,  /* sched_cls: with packets (sk_buff) */
+	IOT_PROGRAM_XDP = 2, /* with frames, before there is a packet */
+};
+
+/*
+ * One row of the probe table. Strings are owned by the holder of the table. A program of somebody's that is
+ * observed has a number of its own in the capture; it cannot have run before it was loaded, nor after it is gone.
+ */
 struct iot_probe {
 	uint16_t id;
 	uint8_t state;	  /* enum iot_attach */
@@ -305,9 +315,13 @@ struct iot_probe {
 	int32_t error;	  /* negative errno if refused */
 	uint64_t from_ns; /* attached from .. to, CLOCK_MONOTONIC; 0 = still */
 	uint64_t to_ns;
-	char name[48];	 /* "block_rq_complete" */
-	char hook[16];	 /* "tp_btf", "raw_tp", "fentry", "kprobe" */
-	char detail[96]; /* why not, or "" */
+	uint64_t loaded_ns;   /* programs: not there before, CLOCK_MONOTONIC */
+	uint32_t program;     /* programs: the kernel's id; 0 = none */
+	uint8_t program_kind; /* enum iot_program_kind */
+	uint8_t gone;	      /* programs: unloaded by to_ns */
+	char name[48];	      /* "block_rq_complete", "tc:handle_ingress#57" */
+	char hook[16];	      /* "tp_btf", "raw_tp", "fentry", "kprobe" */
+	char detail[96];      /* why not, or "" */
 };
 
 /* Clocks read together: readers turn monotonic times into wall time with these. */
@@ -368,6 +382,7 @@ const char *iot_cgroup_by_name(unsigned int cgroup_by);
 const char *iot_reclaim_name(unsigned int reclaim);
 const char *iot_seal_reason_name(unsigned int reason);
 const char *iot_attach_name(unsigned int state);
+const char *iot_program_kind_name(unsigned int kind); /* "tc", "xdp" */
 const char *iot_miss_name(unsigned int miss);
 const char *iot_window_kind_name(unsigned int kind);
 const char *iot_loss_cause_name(unsigned int cause);

@@ -218,7 +218,7 @@ size_t iot_render_packet_json(char *buf, const struct iot_packet *r,
 	p = IOT_PUT_LIT(p, ",\"code\":");
 	p = iot_put_i64(p, r->code);
 	p = IOT_PUT_LIT(p, ",\"reason\":");
-	p = iot_put_json_name(p, ctx->reason);
+	p = iot_put_json_name(p, ctx->action ? ctx->action : ctx->reason);
 	p = IOT_PUT_LIT(p, ",\"location\":");
 	p = iot_put_json_name(p, ctx->symbol);
 	p = IOT_PUT_LIT(p, ",\"where\":");
@@ -263,6 +263,9 @@ static char *put_outcome(char *p, const struct iot_packet *r, const struct iot_r
 			p = IOT_PUT_LIT(p, " at ");
 			p = put_printable_name(p, ctx->symbol);
 		}
+	} else if (ctx->action) {
+		p = IOT_PUT_LIT(p, " action=");
+		p = iot_put_str(p, ctx->action);
 	} else if (r->code) {
 		p = IOT_PUT_LIT(p, " code=");
 		p = iot_put_i64(p, r->code);

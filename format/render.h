@@ -43,6 +43,7 @@ struct iot_render_packet {
 	const char *iface;  /* name of (netns, ifindex) */
 	const char *reason; /* drops: name of the reason */
 	const char *symbol; /* drops: function that dropped it */
+	const char *action; /* TC and XDP programs: what they decided */
 	char capture[33];
 	uint64_t realtime_ns; /* 0 = null */
 	struct iot_render_time time;

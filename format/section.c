@@ -164,6 +164,10 @@ static void probe_row(const void *userdata, size_t i, void *ret_row)
 		.error = (int32_t)htole32((uint32_t)p->error),
 		.from_ns = htole64(p->from_ns),
 		.to_ns = htole64(p->to_ns),
+		.loaded_ns = htole64(p->loaded_ns),
+		.program = htole32(p->program),
+		.program_kind = p->program_kind,
+		.gone = p->gone,
 	};
 
 	put_text(disk.name, sizeof(disk.name), p->name);
@@ -174,10 +178,14 @@ static void probe_row(const void *userdata, size_t i, void *ret_row)
 
 int iot_section_add_probes(struct iot_buf *buf, const struct iot_probe *probes, size_t n)
 {
+	size_t row_size = IOT_DISK_PROBE_MIN;
+
 	if (n > IOT_LIMIT_PROBES)
 		return -EINVAL;
-	return iot_section_add_table(buf, IOT_SECTION_PROBES, n, sizeof(struct iot_disk_probe),
-				     probe_row, probes);
+	for (size_t i = 0; i < n; i++)
+		if (probes[i].program)
+			row_size = sizeof(struct iot_disk_probe);
+	return iot_section_add_table(buf, IOT_SECTION_PROBES, n, row_size, probe_row, probes);
 }
 
 int iot_frame_close(struct iot_buf *buf, size_t start, uint32_t limit, uint64_t *ret_hash)
@@ -382,7 +390,7 @@ int iot_section_probes(const struct iot_sections *s, struct iot_probe **ret, siz
 	struct iot_table t;
 	int r;
 
-	r = iot_section_table(s, IOT_SECTION_PROBES, sizeof(struct iot_disk_probe), &t);
+	r = iot_section_table(s, IOT_SECTION_PROBES, IOT_DISK_PROBE_MIN, &t);
 	if (r < 0)
 		return r;
 	if (t.n > IOT_LIMIT_PROBES)
@@ -391,16 +399,22 @@ int iot_section_probes(const struct iot_sections *s, struct iot_probe **ret, siz
 	if (!probes)
 		return -ENOMEM;
 	for (size_t i = 0; i < t.n; i++) {
-		struct iot_disk_probe disk;
+		struct iot_disk_probe disk = {0};
 		struct iot_probe *p = &probes[i];
 
-		memcpy(&disk, t.rows + i * t.row_size, sizeof(disk));
+		memcpy(&disk, t.rows + i * t.row_size, IOT_MIN(t.row_size, sizeof(disk)));
+		if (disk.gone > 1 || disk.reserved[0] | disk.reserved[1])
+			return -EBADMSG;
 		p->id = le16toh(disk.id);
 		p->state = disk.state;
 		p->miss = disk.miss;
 		p->error = (int32_t)le32toh((uint32_t)disk.error);
 		p->from_ns = le64toh(disk.from_ns);
 		p->to_ns = le64toh(disk.to_ns);
+		p->loaded_ns = le64toh(disk.loaded_ns);
+		p->program = le32toh(disk.program);
+		p->program_kind = disk.program_kind;
+		p->gone = disk.gone;
 		if (disk.name[sizeof(disk.name) - 1] || disk.hook[sizeof(disk.hook) - 1] ||
 		    disk.detail[sizeof(disk.detail) - 1])
 			return -EBADMSG;

@@ -19,6 +19,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define IOT_FORMAT_VERSION 1
@@ -193,7 +194,14 @@ struct iot_disk_probe {
 	char name[48]; /* NUL padded and terminated */
 	char hook[16];
 	char detail[96];
+	/* What follows is there only in tables with a program. */
+	uint64_t loaded_ns;
+	uint32_t program;
+	uint8_t program_kind; /* enum iot_program_kind */
+	uint8_t gone;	      /* 0 or 1 */
+	uint8_t reserved[2];
 };
+#define IOT_DISK_PROBE_MIN 184U /* bytes; a row that ends here observes no program */
 
 /* Names are of different length: n of these, each followed by length bytes, in one section. */
 struct iot_disk_name {
@@ -414,7 +422,8 @@ _Static_assert(sizeof(struct iot_disk_block) == 80, "layout");
 _Static_assert(sizeof(struct iot_disk_footer) == 120, "layout");
 _Static_assert(sizeof(struct iot_disk_trailer) == 32, "layout");
 _Static_assert(sizeof(struct iot_disk_section) == 8, "layout");
-_Static_assert(sizeof(struct iot_disk_probe) == 184, "layout");
+_Static_assert(sizeof(struct iot_disk_probe) == 200, "layout");
+_Static_assert(offsetof(struct iot_disk_probe, loaded_ns) == IOT_DISK_PROBE_MIN, "layout");
 _Static_assert(sizeof(struct iot_disk_name) == 16, "layout");
 _Static_assert(sizeof(struct iot_disk_books) == 120, "layout");
 _Static_assert(sizeof(struct iot_disk_window) == 32, "layout");

@@ -111,7 +111,7 @@ static void check_probe(const struct iot_segment_info *info, const struct iot_fo
 				   p->state);
 		return;
 	}
-	if (p->from_ns > f->epoch_first_ns || (p->to_ns && p->to_ns < f->epoch_last_ns))
+	if (p->from_ns > f->epoch_first_ns || (p->to_ns && !p->gone && p->to_ns < f->epoch_last_ns))
 		iot_verdict_reason(v, IOT_VERDICT_UNKNOWN,
 				   "%s: not attached throughout the segment's time", name);
 	if (p->miss != IOT_MISS_COUNTED && p->miss != IOT_MISS_UNGUARDED)

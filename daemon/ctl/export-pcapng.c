@@ -180,8 +180,8 @@ static void frame_transport(struct frame *f, const struct iot_packet *p, size_t 
 	}
 }
 
-/* Where skb->len counts the link's header: on the way down to a driver. */
-static bool counts_link_header(uint16_t probe)
+/* On the way down to a driver. */
+static bool goes_out(uint16_t probe)
 {
 	switch (probe) {
 	case IOT_PROBE_NET_DEV_QUEUE:
@@ -194,6 +194,12 @@ static bool counts_link_header(uint16_t probe)
 	default:
 		return false;
 	}
+}
+
+/* Where the length counts the link's header: on the way down to a driver, and at TC and XDP programs. */
+static bool counts_link_header(uint16_t probe)
+{
+	return goes_out(probe) || probe > IOT_PROBE_PROGRAMS;
 }
 
 /* Returns the packet's length on the wire. */
@@ -352,6 +358,8 @@ static void put_comment(struct section *s, const struct iot_packet *p,
 		snprintf(text + n, sizeof(text) - n, "; dropped: %.64s%s%.64s",
 			 names->reason ? names->reason : "reason not known",
 			 names->symbol ? " at " : "", names->symbol ? names->symbol : "");
+	else if (names->action)
+		snprintf(text + n, sizeof(text) - n, "; decided: %s", names->action);
 	else if (p->code)
 		snprintf(text + n, sizeof(text) - n, "; code %d", p->code);
 	put_text(&s->b, OPTION_COMMENT, text);
@@ -371,8 +379,8 @@ static void put_packet(struct section *s, const struct iot_packet *p,
 	put(&s->b, f.data, f.len);
 	put_pad(&s->b);
 	put_comment(s, p, names);
-	if (counts_link_header(p->probe) || p->probe == 64 || p->probe == 65) {
-		uint32_t direction = counts_link_header(p->probe) ? 2 : 1; /* out, in */
+	if (goes_out(p->probe) || p->probe == 64 || p->probe == 65) {
+		uint32_t direction = goes_out(p->probe) ? 2 : 1; /* out, in */
 
 		put_option(&s->b, 2, &direction, sizeof(direction));
 	}

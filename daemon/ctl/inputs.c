@@ -7,6 +7,8 @@
  * another disk on another host or after a reboot, so the cache is dropped with each segment.
  */
 #include "daemon/ctl/ctl-util.h"
+#include "format/books.h"
+#include "format/packet.h"
 #include "format/render.h"
 
 #define DEFAULT_STATE_DIR "/var/lib/iotraced"
@@ -211,6 +213,12 @@ void ctl_packet_naming_set(struct ctl_packet_naming *n, const struct iot_segment
 	render->probe = n->probe;
 	render->iface = p->ifindex ? iot_iface_name(s, p->netns, p->ifindex) : NULL;
 	render->reason = drop ? ctl_drop_reason(s, p->code) : NULL;
+	render->action = NULL;
+	if (p->probe > IOT_PROBE_PROGRAMS) {
+		const struct iot_probe *row = iot_probe_find(info, f, p->probe);
+
+		render->action = row ? iot_program_action_name(row->program_kind, p->code) : NULL;
+	}
 	render->symbol = drop && f ? iot_names_find(&f->symbols, p->where) : NULL;
 	render->realtime_ns = p->ts_ns ? iot_segment_realtime_ns(s, p->ts_ns) : 0;
 }

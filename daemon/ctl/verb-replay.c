@@ -6,8 +6,8 @@
  * Each packet is judged alone, so that a capture that is not complete still says of which packets it is.
  * A lineage is a packet with its clones: its verdict is the worst of its members. --json: {captures:
  * [{capture, segments, unsealed, first_ns, last_ns, selection, identity, observations, unidentified,
- * packets, verdicts: {NAME: n}, lineages, lineage_verdicts: {NAME: n}, observations_lost,
- * observations_lost_at_least, probes: [{probe, state, seen, not_selected, written, filed, unattributed,
+ * packets, verdicts: {NAME: n}, frames, frames_lost, lineages, lineage_verdicts: {NAME: n}, observations_lost,
+ * observations_lost_at_least, probes: [{probe, state, program, seen, not_selected, written, filed, unattributed,
  * missed}]}], record: the verdict}.
  *
  * A segment without a footer (torn, or still being recorded) has no counters and no ledger: sums over it
@@ -22,6 +22,8 @@ struct replay {
 	uint64_t lineages[IOT_N_PVERDICTS];
 	uint64_t n_lineages;
 	uint64_t n_lost;
+	uint64_t n_frames; /* at XDP programs: no packets */
+	uint64_t n_frames_lost;
 };
 
 /* The head of a packet's lineage; parents that are not known end the way. */
@@ -53,8 +55,13 @@ static int judge(struct ctl_capture *c, struct replay *ret)
 		size_t head = head_of(c, i);
 
 		iot_doubts_judge(c->doubts, &c->lives[i], &r, NULL);
-		ret->verdicts[r.verdict]++;
 		ret->n_lost = iot_add_sat(ret->n_lost, r.n_lost);
+		if (r.frame) {
+			ret->n_frames++;
+			ret->n_frames_lost += r.verdict == IOT_PVERDICT_LOST_ENTIRELY;
+			continue;
+		}
+		ret->verdicts[r.verdict]++;
 		/* One more, so that 0 is none. */
 		worst[head] = (uint8_t)IOT_MAX(worst[head], (unsigned int)r.verdict + 1);
 	}
@@ -163,6 +170,8 @@ static struct json_object *probes_json(const struct ctl_capture *cap)
 			o, "probe", ctl_json_text(ctl_capture_probe(cap, id, name, sizeof(name))));
 		json_object_object_add(o, "state",
 				       json_object_new_string(iot_attach_name(row->state)));
+		json_object_object_add(o, "program",
+				       row->program ? json_object_new_int64(row->program) : NULL);
 		json_object_object_add(o, "seen", ctl_json_sum(&line.seen));
 		json_object_object_add(o, "not_selected", ctl_json_sum(&line.not_selected));
 		json_object_object_add(o, "written", ctl_json_sum(&line.written));
@@ -209,8 +218,10 @@ static struct json_object *capture_json(const struct ctl_capture *cap, const str
 	json_object_object_add(o, "observations_lost",
 			       cap->ledgers_whole ? ctl_json_u64(r->n_lost) : NULL);
 	json_object_object_add(o, "observations_lost_at_least", ctl_json_u64(r->n_lost));
-	json_object_object_add(o, "packets", ctl_json_u64(cap->n_lives));
+	json_object_object_add(o, "packets", ctl_json_u64(cap->n_lives - r->n_frames));
 	json_object_object_add(o, "verdicts", counts_json(r->verdicts));
+	json_object_object_add(o, "frames", ctl_json_u64(r->n_frames));
+	json_object_object_add(o, "frames_lost", ctl_json_u64(r->n_frames_lost));
 	json_object_object_add(o, "lineages", ctl_json_u64(r->n_lineages));
 	json_object_object_add(o, "lineage_verdicts", counts_json(r->lineages));
 	json_object_object_add(o, "probes", probes_json(cap));
@@ -238,10 +249,13 @@ static int print_capture(const struct ctl *c, const struct ctl_capture *cap, con
 	       ctl_human_count(r->n_lost, a));
 	if (cap->n_unidentified)
 		printf(", %s unidentified", ctl_human_count(cap->n_unidentified, a));
-	printf("\n  packets       %s%s", at_least, ctl_human_count(cap->n_lives, a));
-	if (r->n_lineages != cap->n_lives)
+	printf("\n  packets       %s%s", at_least, ctl_human_count(cap->n_lives - r->n_frames, a));
+	if (r->n_lineages != cap->n_lives - r->n_frames)
 		printf(", %s with their clones taken together", ctl_human_count(r->n_lineages, a));
 	printf("\n");
+	if (r->n_frames)
+		printf("  frames        %s%s at XDP programs, %s of them lost\n", at_least,
+		       ctl_human_count(r->n_frames, a), ctl_human_count(r->n_frames_lost, b));
 	for (unsigned int i = 0; i < IOT_N_PVERDICTS; i++)
 		if (r->verdicts[i])
 			printf("    %-24s %s\n",
