@@ -312,6 +312,45 @@ struct dst_entry {
 	struct net_device *dev;
 };
 
+struct xdp_rxq_info {
+	struct net_device *dev;
+};
+
+struct xdp_buff {
+	void *data;
+	void *data_end;
+	struct xdp_rxq_info *rxq;
+};
+
+typedef struct {
+	__s64 counter;
+} atomic64_t;
+
+struct bpf_prog_aux {
+	atomic64_t refcnt;
+	__u32 id;
+};
+
+enum bpf_prog_type {
+	BPF_PROG_TYPE_UNSPEC = 0,
+};
+
+struct bpf_prog {
+	enum bpf_prog_type type;
+	struct bpf_prog_aux *aux;
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__bpf_prog {
+	struct bpf_iter_meta *meta;
+	struct bpf_prog *prog;
+};
+
 struct nf_hook_state {
 	__u8 hook; /* enum nf_inet_hooks; an unsigned int on 5.10, which relocation adapts the load to */
 	struct net_device *in;

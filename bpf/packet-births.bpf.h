@@ -79,7 +79,7 @@ static __always_inline void packet_born(struct emit_run *run, __u64 key, __u64 f
 		return;
 	}
 	if (live)
-		__sync_fetch_and_add(&packet_unseen_ends, 1);
+		__sync_fetch_and_add(&packet_shared.unseen_ends, 1);
 	if (!e && !reaped)
 		e = packet_entry_new(key);
 	if (!e) {

@@ -27,14 +27,10 @@
 #include "bpf/emit.bpf.h"
 #include "bpf/packet-read.bpf.h"
 
-/*
- * Births and ends are all observed. Without it ids of TCP packets are always taken for merged. Set before the
- * gate opens, when the programs are attached and have been tried.
- */
-bool packet_exact = false;
-/* What cannot be if they are (bpf/packet-births.bpf.h): counted, each being the proof of a missed run. */
-__u64 packet_unseen_births;
-__u64 packet_unseen_ends;
+/* A map of its own, since more than one object uses it (bpf/packet-program.bpf.c): struct ev_packet_shared. */
+struct ev_packet_shared packet_shared SEC(".data.shared") = {};
+/* Births and ends are all observed. Without it ids of TCP packets are always taken for merged. */
+#define packet_exact (packet_shared.exact)
 
 /* generation of what has been born and not been seen as a packet: in use, and not worth a number yet */
 #define PACKET_UNNAMED (~0ULL)
@@ -219,7 +215,7 @@ static __always_inline void packet_begin(struct emit_run *run, struct ev_packet_
 	__u16 keep = e && !e->touched && !packet_exact ? EV_PACKET_FROM_START : 0;
 
 	if (e && packet_exact)
-		__sync_fetch_and_add(&packet_unseen_births, 1);
+		__sync_fetch_and_add(&packet_shared.unseen_births, 1);
 	if (!packet_exact && p->ip_proto == PACKET_TCP)
 		keep |= EV_PACKET_MERGED;
 	if (!e)

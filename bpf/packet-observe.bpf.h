@@ -227,7 +227,7 @@ static __always_inline bool packet_look(struct emit_run *run, struct ev_packet *
 			packet_name(run, e, p, how >> PACKET_ONCE_SHIFT, e->flags);
 		} else if (how & PACKET_ENDS) {
 			if (e && packet_exact)
-				__sync_fetch_and_add(&packet_unseen_births, 1);
+				__sync_fetch_and_add(&packet_shared.unseen_births, 1);
 			else if (e && !e->touched)
 				p->flags |= EV_PACKET_FROM_START;
 			if (e)

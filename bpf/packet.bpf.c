@@ -23,7 +23,9 @@
 #include "bpf/emit.bpf.h"
 #include "bpf/packet-births.bpf.h"
 #include "bpf/packet-functions.bpf.h"
+#include "bpf/packet-kept.bpf.h"
 #include "bpf/packet-observe.bpf.h"
+#include "bpf/packet-programs.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -96,22 +98,6 @@ SEC("raw_tp/kfree_skb") int BPF_PROG(kfree_skb_raw, struct sk_buff *skb, void *l
 
 /* ---- functions enclosed by two hooks ---------------------------------------------------------- */
 
-/* Devices on devices: the kernel allows 8, once 10 (XMIT_RECURSION_LIMIT). */
-#define PACKET_DEPTH 8
-
-/* What a hook at a function's beginning keeps for the one at its end. */
-struct packet_kept {
-	__u64 skb;
-	__u64 selected;
-	struct ev_packet packet; /* if selected */
-};
-
-struct packet_stack {
-	__u32 depth;
-	__u32 pad;
-	struct packet_kept kept[PACKET_DEPTH];
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -127,71 +113,18 @@ struct {
 } gro_stack SEC(".maps");
 
 /*
- * A deeper nest than the kernel allows is made of packets whose end hook did not run: forgotten; so is what is
- * there if the function does not nest.
- */
-static __always_inline void packet_keep(void *map, struct sk_buff *skb, const struct ev_packet *p,
-					bool selected, const bool nests)
-{
-	struct packet_stack *stack;
-	struct packet_kept *kept;
-	__u32 zero = 0, i;
-
-	stack = bpf_map_lookup_elem(map, &zero);
-	if (!stack)
-		return;
-	i = nests ? stack->depth : 0;
-	if (i >= PACKET_DEPTH)
-		i = 0;
-	stack->depth = i + 1;
-	kept = &stack->kept[i & (PACKET_DEPTH - 1)];
-	kept->skb = (__u64)skb;
-	kept->selected = selected;
-	if (selected)
-		__builtin_memcpy(&kept->packet, p, sizeof(*p));
-}
-
-/*
- * What was kept of skb, if it was; those above it have lost their end hook. Without skb the innermost one.
- * Where none is found the stack stays as it is: it is the beginning that was not seen.
- */
-static __always_inline struct packet_kept *packet_unkeep(void *map, struct sk_buff *skb)
-{
-	struct packet_stack *stack;
-	struct packet_kept *kept;
-	__u32 zero = 0, depth;
-
-	stack = bpf_map_lookup_elem(map, &zero);
-	if (!stack)
-		return NULL;
-	depth = stack->depth;
-#pragma unroll
-	for (int i = 0; i < PACKET_DEPTH; i++) {
-		if (!depth)
-			return NULL;
-		depth--;
-		kept = &stack->kept[depth & (PACKET_DEPTH - 1)];
-		if (!skb || kept->skb == (__u64)skb) {
-			stack->depth = depth;
-			return kept;
-		}
-	}
-	return NULL;
-}
-
-/*
  * The packet of `kept` once more, after a function that may have freed it: nothing is read from it. ends:
  * that function told us that it has.
  */
 static __always_inline void packet_again(struct emit_run *run, struct packet_kept *kept, __s32 code,
 					 const __u32 probe, bool ends)
 {
-	__u64 key = kept->skb;
+	__u64 key = kept->key;
 	struct ev_packet_entry *e;
 	struct ev_packet p;
 	bool live, reaped;
 
-	if (!kept->selected) {
+	if (!kept->state) {
 		emit_not_selected(run);
 		return;
 	}
@@ -225,7 +158,7 @@ static __always_inline int packet_start_xmit(struct sk_buff *skb, const bool dir
 	if (!emit_enter(&run, EV_PROBE_NET_DEV_START_XMIT))
 		return 0;
 	selected = packet_observe(&run, &p, skb, PACKET_ON_DEVICE, true, direct);
-	packet_keep(&xmit_stack, skb, &p, selected, true);
+	packet_keep(&xmit_stack, (__u64)skb, 0, &p, selected, true);
 	return 0;
 }
 
@@ -237,7 +170,7 @@ static __always_inline int packet_xmit(struct sk_buff *skb, int rc, struct net_d
 
 	if (!emit_enter(&run, EV_PROBE_NET_DEV_XMIT))
 		return 0;
-	kept = packet_unkeep(&xmit_stack, skb);
+	kept = packet_unkeep(&xmit_stack, (__u64)skb, 0);
 	if (kept) {
 		packet_again(&run, kept, rc, EV_PROBE_NET_DEV_XMIT, false);
 	} else {
@@ -291,7 +224,7 @@ static __always_inline int packet_gro(struct sk_buff *skb, const __u32 probe, co
 	if (!emit_enter(&run, probe))
 		return 0;
 	selected = packet_observe(&run, &p, skb, PACKET_AT_DATA | PACKET_ON_DEVICE, true, direct);
-	packet_keep(&gro_stack, skb, &p, selected, false);
+	packet_keep(&gro_stack, (__u64)skb, 0, &p, selected, false);
 	return 0;
 }
 
@@ -302,7 +235,7 @@ static __always_inline int packet_gro_exit(int result, const __u32 probe)
 
 	if (!emit_enter(&run, probe))
 		return 0;
-	kept = packet_unkeep(&gro_stack, NULL);
+	kept = packet_unkeep(&gro_stack, 0, 0);
 	if (kept) {
 		packet_again(&run, kept, result, probe, result == PACKET_GRO_MERGED_FREE);
 	} else {

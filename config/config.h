@@ -60,6 +60,7 @@ struct iot_packet_config {
 	bool gro;
 	bool qdisc;
 	enum iot_packet_functions functions;
+	bool programs; /* TC and XDP programs that others have loaded */
 	bool self_test; /* of identity, by traffic of our own, where births and ends can be observed */
 };
 

@@ -54,8 +54,9 @@ uint64_t inherit_config_hash(const struct iot_config *c)
 {
 	const uint64_t swap = (uint64_t)c->block.swap;
 	const uint64_t packets[] = {
-		c->packets.sample, c->packets.drops_per_s,	   c->packets.gro,
-		c->packets.qdisc,  (uint64_t)c->packets.functions, c->packets.self_test,
+		c->packets.sample,   c->packets.drops_per_s,	     c->packets.gro,
+		c->packets.qdisc,    (uint64_t)c->packets.functions, c->packets.self_test,
+		c->packets.programs,
 	};
 	uint64_t hash = hash_sizes(ADOPT_HASH_INIT, &c->block);
 
@@ -230,7 +231,11 @@ int inherit_begin(struct inherit *in, const struct iot_config *c, const uint8_t 
 	const bool enabled[INHERIT_STREAMS] = {c->block.enabled, c->packet.enabled};
 	uint32_t streams = 0;
 
-	if (!fdstore_exists())
+	/*
+	 * What observes others' programs is not handed on: these come and go while nobody looks, and who has
+	 * our links would hold them.
+	 */
+	if (!fdstore_exists() || (c->packet.enabled && c->packets.programs))
 		return 0;
 	for (size_t i = 0; i < INHERIT_STREAMS; i++)
 		if (enabled[i])

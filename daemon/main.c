@@ -97,6 +97,7 @@ static int open_packet(const struct iot_config *c, struct adopt *adopt, struct p
 		.gro = c->packets.gro,
 		.qdisc = c->packets.qdisc,
 		.functions = c->packets.functions,
+		.programs = c->packets.programs,
 		.no_self_test = !c->packets.self_test,
 	};
 	const struct probes_options po = {

@@ -82,6 +82,11 @@ struct manager {
 	struct swaps swaps; /* as of the last change */
 	int swaps_error;    /* of the last reading then */
 
+	struct probes *programs_of; /* whose programs are followed; NULL = nobody's */
+	sd_event_source *programs;
+	bool programs_job; /* is queued or running */
+	int programs_error;
+
 	char host[65];
 	char kernel[65];
 	char capture_id[33];
@@ -111,6 +116,10 @@ int manager_swaps_start(struct manager *m) IOT_MUST_CHECK;
 void manager_swaps_stop(struct manager *m);
 /* The areas as they are now. Changes nothing; -ENODATA: no stream to ask which of them a record covers. */
 int manager_swaps_read(const struct manager *m, struct swaps *ret) IOT_MUST_CHECK;
+
+/* manager-programs.c */
+int manager_programs_start(struct manager *m) IOT_MUST_CHECK;
+void manager_programs_stop(struct manager *m);
 
 /* manager-control.c */
 extern const struct control_ops manager_control_ops;

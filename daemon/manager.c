@@ -361,6 +361,8 @@ int manager_start(struct manager *m, struct iot_error *err)
 	manager_check_swap(m);
 	manager_check_devices(m);
 	r = manager_watch_start(m);
+	if (r >= 0)
+		r = manager_programs_start(m);
 	if (r >= 0 && m->args->duration_ns)
 		r = sd_event_add_time_relative(m->event, &m->duration, CLOCK_MONOTONIC,
 					       m->args->duration_ns / 1000, 0, on_duration, m);
@@ -399,6 +401,7 @@ struct manager *manager_free(struct manager *m)
 	m->control = control_close(m->control);
 	manager_watch_stop(m);
 	manager_swaps_stop(m);
+	manager_programs_stop(m);
 	sd_event_source_disable_unref(m->duration);
 	sd_event_source_disable_unref(m->extend);
 	for (size_t i = 0; i < m->n_streams; i++) {

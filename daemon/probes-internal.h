@@ -12,6 +12,8 @@
  *	probes-packet-identity.c	packet: whether ids are exact
  *	probes-packet-judge.c	packet: what the records of a try say about that
  *	probes-packet-btf.c	packet: what this kernel calls things
+ *	probes-programs.c	packet: TC and XDP programs that others have loaded
+ *	probes-program.c	packet: our programs at one of these
  *	probes-adopt.c		what of all that can be handed on, and taking over what a predecessor left
  *	probes-devices.c	the device filter, and how many requests the devices can have
  */
@@ -28,6 +30,8 @@ struct block_bpf;
 struct packet_bpf;
 struct packet_bpf__bss;
 struct btf;
+struct program;
+struct probes_programs;
 
 /* A row for every probe of the stream, whether this kernel has its hook or not. */
 #define PROBES_MAX_ROWS EV_N_PACKET_PROBES
@@ -85,10 +89,11 @@ struct probes_row {
 	const char *kprobe;	  /* the function, if it is hooked by a kprobe */
 	struct bpf_program *copy; /* a second one that does the same: see bpf/packet-births.bpf.h */
 	struct bpf_link *copy_link;
-	int copy_fd, copy_link_fd; /* as program_fd and link_fd */
-	uint64_t missed;	   /* with a copy: so many at the last look */
-	uint8_t role;		   /* packet: enum packet_role */
-	bool essential;		   /* the stream cannot do without it */
+	int copy_fd, copy_link_fd;	/* as program_fd and link_fd */
+	uint64_t missed;		/* with a copy: so many at the last look */
+	uint8_t role;			/* packet: enum packet_role */
+	const struct program *observes; /* packet: somebody's program, see probes-programs.c */
+	bool essential;			/* the stream cannot do without it */
 };
 
 /* The maps of emit.bpf.h, and what every stream has beside them, wherever the skeleton keeps them. */
@@ -118,9 +123,12 @@ struct probes {
 	struct packet_bpf *packet_skel; /* packet */
 	struct packet_bpf__bss
 		*packet_bss; /* its programs' variables; NULL: of programs we do not know */
-	void *packet_mapped; /* the same, if it is inherited memory */
+	void *packet_mapped, *packet_shared_mapped; /* the same, if it is inherited memory */
+	struct ev_packet_shared *packet_shared;	    /* with packet_bss */
 	struct probes_packet_kernel packet_kernel;
 	bool packet_self_test;
+	bool packet_counts_fentry;		 /* runs that the kernel skips */
+	struct probes_programs *programs;	 /* packet; NULL = not looked for */
 	uint16_t packet_deaf, packet_deaf_later; /* tests: see struct probes_packet_options */
 
 	size_t n_rows;
@@ -149,6 +157,8 @@ struct probes *probes_alloc(const struct probes_options *opts);
 /* The first thing that libbpf complained of since it was reset, and the program that did not load. */
 extern char probes_first_complaint[256];
 extern char probes_failed_program[64];
+int probes_keep_complaint(enum libbpf_print_level level, const char *fmt, va_list args);
+int probes_program_info(int fd, struct bpf_prog_info *ret) IOT_MUST_CHECK;
 void probes_detach_row(struct probes *p, size_t i);
 int probes_load_error(int code, struct iot_error *err);
 
@@ -180,9 +190,23 @@ int probes_packet_reused(struct probes *p) IOT_MUST_CHECK;
 uint64_t probes_packet_hash(void);
 /* After attaching: tries whether ids are exact on this kernel, and sums up what became of it all. */
 int probes_packet_attached(struct probes *p, struct iot_error *err) IOT_MUST_CHECK;
+/* Then, last of all: the programs of others. */
+int probes_packet_observe_programs(struct probes *p, const struct probes_options *opts,
+				   struct iot_error *err) IOT_MUST_CHECK;
 /* Events of row i that no run observed; sum: runs of its programs that the kernel skipped. */
 uint64_t probes_packet_missed(struct probes *p, size_t i, uint64_t sum);
 void probes_packet_close(struct probes *p);
+
+/*
+ * Others' programs: begins to look for them and observes those that are there, with the gate closed; where that is not
+ * possible the probe table says why. counts: runs of fentry programs that the kernel skips.
+ */
+int probes_programs_start(struct probes *p, const struct probes_packet_options *o, bool counts,
+			  struct iot_error *err) IOT_MUST_CHECK;
+void probes_programs_detach(struct probes *p);
+void probes_programs_close(struct probes *p);
+/* Runs that the kernel skipped of both programs that observe g. */
+int probes_programs_missed(const struct program *g, uint64_t *ret) IOT_MUST_CHECK;
 
 /* Prototype of a tracepoint, NULL if the kernel has none; its first parameter is not the hook's. */
 const struct btf_type *probes_tracepoint_proto(const struct btf *btf, const char *hook);

@@ -45,6 +45,7 @@ static bool is_function(const struct iot_probe *row)
 uint64_t probes_packet_missed(struct probes *p, size_t i, uint64_t sum)
 {
 	const struct packet_bpf__bss *bss = p->packet_bss;
+	struct ev_packet_shared *shared = p->packet_shared;
 	struct probes_row *row = &p->rows[i];
 	uint16_t id = p->table[i].id;
 	uint64_t covered, before;
@@ -60,9 +61,9 @@ uint64_t probes_packet_missed(struct probes *p, size_t i, uint64_t sum)
 		sum = sum > covered ? (sum - covered + 1) / 2 : 0;
 	}
 	if (id == EV_PROBE_ALLOC_SKB)
-		sum += __atomic_load_n(&bss->packet_unseen_births, __ATOMIC_RELAXED);
+		sum += __atomic_load_n(&shared->unseen_births, __ATOMIC_RELAXED);
 	if (id == EV_PROBE_KFREE_SKBMEM)
-		sum += __atomic_load_n(&bss->packet_unseen_ends, __ATOMIC_RELAXED);
+		sum += __atomic_load_n(&shared->unseen_ends, __ATOMIC_RELAXED);
 	/* It never goes back, although its parts are not read at one time; the worker asks, and so does `probes`. */
 	before = __atomic_load_n(&row->missed, __ATOMIC_RELAXED);
 	while (before < sum && !__atomic_compare_exchange_n(&row->missed, &before, sum, true,
@@ -193,8 +194,8 @@ static int try_traffic(struct trial *t, char *what, size_t size)
 /* -EILSEQ: ids were not packets. */
 static int judge(const struct trial *t, char *detail, size_t size)
 {
-	const struct packet_bpf__bss *bss = t->p->packet_bss;
-	uint64_t unseen = bss->packet_unseen_births + bss->packet_unseen_ends;
+	const struct ev_packet_shared *shared = t->p->packet_shared;
+	uint64_t unseen = shared->unseen_births + shared->unseen_ends;
 	struct packet_findings f;
 
 	packet_judge_sum(&t->judge, &f);
@@ -229,7 +230,7 @@ static int try_hooks(struct probes *p, char *detail, size_t size)
 		ring_init(&t->rings[i], p->rings[i].data, p->rings[i].size, p->rings[i].consumer,
 			  p->rings[i].producer);
 	/* As it will be: without it a packet that was not born is not counted. */
-	p->packet_bss->packet_exact = true;
+	p->packet_shared->exact = true;
 	r = set_gate(p, true);
 	if (r >= 0)
 		r = try_traffic(t, what, sizeof(what));
@@ -280,8 +281,8 @@ static int forget(struct probes *p)
 	if (r != -ENOENT)
 		return r;
 	p->control->identities = 0;
-	p->packet_bss->packet_unseen_births = 0;
-	p->packet_bss->packet_unseen_ends = 0;
+	p->packet_shared->unseen_births = 0;
+	p->packet_shared->unseen_ends = 0;
 	for (unsigned int i = 0; i < p->n_rings; i++)
 		__atomic_store_n(p->rings[i].consumer, *p->rings[i].producer, __ATOMIC_RELEASE);
 	r = empty_stack(p->packet_skel->maps.xmit_stack);
@@ -379,7 +380,7 @@ int probes_packet_attached(struct probes *p, struct iot_error *err)
 	if (r < 0)
 		return iot_error_set(err, r, "cannot empty the maps after the self-test: %s",
 				     strerror(-r));
-	p->packet_bss->packet_exact = k->exact_identity;
+	p->packet_shared->exact = k->exact_identity;
 	if (!k->exact_identity)
 		leave_births(p, "without all of these, ids are not exact");
 	return 0;

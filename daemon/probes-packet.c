@@ -203,6 +203,7 @@ static int try_load(struct probes *p, const struct packet_plan *plan, const uint
 		return r;
 	}
 	p->packet_bss = skel->bss;
+	p->packet_shared = &skel->data_shared->packet_shared;
 	return 0;
 }
 
@@ -277,6 +278,7 @@ int probes_packet_load(struct probes *p, const struct probes_options *opts, stru
 	btf__free(btf);
 	if (r < 0)
 		return iot_error_set(err, r, "cannot read the kernel's BTF: %s", strerror(-r));
+	p->packet_counts_fentry = plan.counts_fentry;
 	r = load_planned(p, opts, o, &plan, err);
 	if (r >= 0 && !has_programs(p))
 		return iot_error_set(err, -EOPNOTSUPP, "the kernel takes none of the programs: %s",
@@ -308,19 +310,33 @@ int probes_packet_open(struct probes *p, struct iot_error *err)
 	return 0;
 }
 
+static int map_variables(const struct bpf_map *map, size_t bytes, void **ret)
+{
+	void *m;
+
+	if (bpf_map__value_size(map) < bytes)
+		return -EBADMSG;
+	m = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+	if (m == MAP_FAILED)
+		return -errno;
+	*ret = m;
+	return 0;
+}
+
 /* The programs' variables, which libbpf maps only when it loads. */
 int probes_packet_reused(struct probes *p)
 {
-	size_t bytes = bpf_map__value_size(p->packet_skel->maps.bss);
-	void *m;
+	const struct packet_bpf *skel = p->packet_skel;
+	int r;
 
-	if (bytes < sizeof(*p->packet_bss))
-		return -EBADMSG;
-	m = mmap(NULL, sizeof(*p->packet_bss), PROT_READ | PROT_WRITE, MAP_SHARED,
-		 bpf_map__fd(p->packet_skel->maps.bss), 0);
-	if (m == MAP_FAILED)
-		return -errno;
-	p->packet_mapped = p->packet_bss = m;
+	r = map_variables(skel->maps.bss, sizeof(*p->packet_bss), &p->packet_mapped);
+	if (r >= 0)
+		r = map_variables(skel->maps.data_shared, sizeof(*p->packet_shared),
+				  &p->packet_shared_mapped);
+	if (r < 0)
+		return r;
+	p->packet_bss = p->packet_mapped;
+	p->packet_shared = p->packet_shared_mapped;
 	return 0;
 }
 
@@ -332,11 +348,23 @@ uint64_t probes_packet_hash(void)
 	return adopt_hash(ADOPT_HASH_INIT, embedded, bytes);
 }
 
+int probes_packet_observe_programs(struct probes *p, const struct probes_options *opts,
+				   struct iot_error *err)
+{
+	static const struct probes_packet_options defaults;
+
+	return probes_programs_start(p, opts->packet ? opts->packet : &defaults,
+				     p->packet_counts_fentry, err);
+}
+
 void probes_packet_close(struct probes *p)
 {
 	if (p->packet_mapped)
 		munmap(p->packet_mapped, sizeof(*p->packet_bss));
+	if (p->packet_shared_mapped)
+		munmap(p->packet_shared_mapped, sizeof(*p->packet_shared));
 	p->packet_mapped = p->packet_bss = NULL;
+	p->packet_shared_mapped = p->packet_shared = NULL;
 	packet_bpf__destroy(p->packet_skel);
 	p->packet_skel = NULL;
 	free(p->packet_kernel.reasons);

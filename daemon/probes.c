@@ -31,7 +31,7 @@ static void keep_failed_program(const char *text)
 			 (int)(end - name), name);
 }
 
-static int keep_complaint(enum libbpf_print_level level, const char *fmt, va_list args)
+int probes_keep_complaint(enum libbpf_print_level level, const char *fmt, va_list args)
 {
 	char text[512]; /* a verifier's log is longer and of no interest here */
 
@@ -51,7 +51,7 @@ static int print_all(enum libbpf_print_level level, const char *fmt, va_list arg
 	va_list again;
 
 	va_copy(again, args);
-	keep_complaint(level, fmt, again);
+	probes_keep_complaint(level, fmt, again);
 	va_end(again);
 	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, fmt, args);
 }
@@ -187,7 +187,7 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 	p = probes_alloc(opts);
 	if (!p)
 		return iot_error_set(err, -ENOMEM, "out of memory");
-	print_before = libbpf_set_print(opts->print_libbpf ? print_all : keep_complaint);
+	print_before = libbpf_set_print(opts->print_libbpf ? print_all : probes_keep_complaint);
 	if (p->kind == IOT_STREAM_BLOCK)
 		r = probes_block_load(p, opts, err);
 	else
@@ -205,6 +205,8 @@ int probes_open(const struct probes_options *opts, struct probes **ret, struct i
 		r = attach(p, err);
 	if (r >= 0 && p->kind == IOT_STREAM_PACKET)
 		r = probes_packet_attached(p, err);
+	if (r >= 0 && p->kind == IOT_STREAM_PACKET)
+		r = probes_packet_observe_programs(p, opts, err);
 	libbpf_set_print(print_before);
 	if (r < 0) {
 		probes_close(p);
@@ -252,7 +254,7 @@ int probes_gate(struct probes *p, bool open, uint64_t *ret_ns)
 	if (open && clock_gettime(CLOCK_MONOTONIC, &ts) == 0)
 		now = (uint64_t)ts.tv_sec * 1000000000ULL + (uint64_t)ts.tv_nsec;
 	for (size_t i = 0; open && i < p->n_rows; i++) {
-		if (p->table[i].state != IOT_ATTACH_ATTACHED)
+		if (p->table[i].state != IOT_ATTACH_ATTACHED || p->table[i].gone)
 			continue;
 		if (!p->table[i].from_ns)
 			p->table[i].from_ns = now;
@@ -281,6 +283,7 @@ void probes_detach(struct probes *p)
 {
 	for (size_t i = 0; i < p->n_rows; i++)
 		probes_detach_row(p, i);
+	probes_programs_detach(p);
 }
 
 struct probes *probes_close(struct probes *p)
@@ -294,6 +297,7 @@ struct probes *probes_close(struct probes *p)
 		if (p->rows[i].adopted && p->rows[i].copy_fd >= 0)
 			close(p->rows[i].copy_fd);
 	}
+	probes_programs_close(p);
 	probes_maps_done(p);
 	probes_block_close(p);
 	probes_packet_close(p);
@@ -326,11 +330,12 @@ const struct probes_kernel *probes_kernel(const struct probes *p)
 
 const struct iot_probe *probes_table(const struct probes *p, size_t *ret_n)
 {
-	*ret_n = p->n_rows;
+	/* Rows are added while the stream runs, and are whole when they are. */
+	*ret_n = __atomic_load_n(&p->n_rows, __ATOMIC_ACQUIRE);
 	return p->table;
 }
 
-static int program_info(int fd, struct bpf_prog_info *ret)
+int probes_program_info(int fd, struct bpf_prog_info *ret)
 {
 	uint32_t len = sizeof(*ret);
 
@@ -350,8 +355,14 @@ static int row_missed(struct probes *p, size_t i, const struct bpf_prog_info *in
 		*ret = IOT_COUNT_UNKNOWN;
 		return 0;
 	}
+	if (p->rows[i].observes) {
+		r = probes_programs_missed(p->rows[i].observes, &sum);
+		if (r >= 0)
+			*ret = probes_packet_missed(p, i, row->miss == IOT_MISS_COUNTED ? sum : 0);
+		return r;
+	}
 	if (p->rows[i].copy_fd >= 0) {
-		r = program_info(p->rows[i].copy_fd, &copy);
+		r = probes_program_info(p->rows[i].copy_fd, &copy);
 		if (r < 0)
 			return r;
 	}
@@ -362,16 +373,17 @@ static int row_missed(struct probes *p, size_t i, const struct bpf_prog_info *in
 
 int probes_missed(struct probes *p, uint64_t *missed)
 {
+	size_t n_rows = __atomic_load_n(&p->n_rows, __ATOMIC_ACQUIRE);
 	struct bpf_prog_info info;
 	int r;
 
 	memset(missed, 0, p->n_probes * sizeof(missed[0]));
-	for (size_t i = 0; i < p->n_rows; i++) {
+	for (size_t i = 0; i < n_rows; i++) {
 		const struct iot_probe *row = &p->table[i];
 
 		if (row->state != IOT_ATTACH_ATTACHED)
 			continue;
-		r = program_info(p->rows[i].program_fd, &info);
+		r = probes_program_info(p->rows[i].program_fd, &info);
 		if (r < 0)
 			return r;
 		r = row_missed(p, i, &info, &missed[row->id - p->first_probe]);
@@ -384,19 +396,19 @@ int probes_missed(struct probes *p, uint64_t *missed)
 int probes_run_stats(struct probes *p, struct probes_run_stats **ret, size_t *ret_n)
 {
 	_cleanup_free_ struct probes_run_stats *stats = NULL;
+	size_t n = 0, n_rows = __atomic_load_n(&p->n_rows, __ATOMIC_ACQUIRE);
 	struct bpf_prog_info info;
-	size_t n = 0;
 	int r;
 
-	stats = calloc(p->n_rows, sizeof(*stats));
+	stats = calloc(n_rows, sizeof(*stats));
 	if (!stats)
 		return -ENOMEM;
-	for (size_t i = 0; i < p->n_rows; i++) {
+	for (size_t i = 0; i < n_rows; i++) {
 		const struct iot_probe *row = &p->table[i];
 
 		if (row->state != IOT_ATTACH_ATTACHED)
 			continue;
-		r = program_info(p->rows[i].program_fd, &info);
+		r = probes_program_info(p->rows[i].program_fd, &info);
 		if (r < 0)
 			return r;
 		snprintf(stats[n].program, sizeof(stats[n].program), "%s",

@@ -64,6 +64,7 @@ struct probes_packet_options {
 	bool gro;		 /* also napi_gro_{receive,frags} entry and exit */
 	bool qdisc;		 /* also qdisc enqueue and dequeue */
 	enum iot_packet_functions functions;
+	bool programs;	   /* TC and XDP programs as well */
 	bool no_self_test; /* of identity, by traffic: then ids are not exact */
 	bool force_kprobe; /* tests: kprobes even where fentry works */
 	/* Tests: a birth or end that is taken to be hooked and is not, at once or after the self-test; 0 = none. */
@@ -166,6 +167,21 @@ int probes_slot_clear(struct probes *p, unsigned int slot) IOT_MUST_CHECK;
 /* Runs the kernel skipped, per probe since load; IOT_COUNT_UNKNOWN where not measurable. Cheap enough
  * for every 100 ms. missed[probes_n_probes()], indexed from the first probe. */
 int probes_missed(struct probes *p, uint64_t *missed) IOT_MUST_CHECK;
+/*
+ * Packet: TC and XDP programs that others have loaded. Looks which have come and gone, and follows: rows are added
+ * to the probe table and never taken away. To be called several times a second while the gate is open, by one thread.
+ */
+struct probes_programs_change {
+	unsigned int n_new;
+	unsigned int n_refused; /* cannot be observed */
+	unsigned int n_gone;
+	char name[48]; /* of the last that came or went */
+	char refused[48];
+	char why[96];
+};
+bool probes_programs_wanted(const struct probes *p);
+int probes_programs_follow(struct probes *p, struct probes_programs_change *ret) IOT_MUST_CHECK;
+
 /* Requests in flight now (ev_block values with EV_BLOCK_IN_FLIGHT). Caller frees. */
 int probes_in_flight(struct probes *p, struct ev_block **ret, size_t *ret_n) IOT_MUST_CHECK;
 /* The active swap areas, where programs need them to tell swap: before the gate opens, and when they change. */

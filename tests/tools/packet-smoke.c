@@ -273,6 +273,19 @@ static void report_probes(struct probes *p)
 		       (unsigned long long)rows[i].bytes, (unsigned long long)rows[i].n_code);
 }
 
+/* Programs that come and go. */
+static void follow(struct probes *p)
+{
+	struct probes_programs_change change;
+	int r = probes_programs_follow(p, &change);
+
+	if (r < 0)
+		complain("following programs, errno", (uint64_t)-r, 0);
+	if (change.n_new || change.n_gone || change.n_refused)
+		printf("programs new=%u gone=%u refused=%u last=%s %s %s\n", change.n_new,
+		       change.n_gone, change.n_refused, change.name, change.refused, change.why);
+}
+
 static void report(struct probes *p)
 {
 	const struct probes_packet_kernel *k = probes_packet_kernel(p);
@@ -289,7 +302,8 @@ static int usage(void)
 	      "[--ledger N]\n"
 	      "                    [--identities N] [--sample N] [--filter EXPRESSION] [--rare N] "
 	      "[--gro] [--qdisc] [--functions] [--kprobe]\n"
-	      "                    [--no-self-test] [--deaf PROBE] [--deaf-later PROBE]\n"
+	      "                    [--programs] [--no-self-test] [--deaf PROBE] [--deaf-later "
+	      "PROBE]\n"
 	      "                    [--flip-ms N] [--records] [--stall] [--run-stats] [--count] "
 	      "[--verbose] "
 	      "[-- COMMAND...]\n",
@@ -313,6 +327,7 @@ int main(int argc, char **argv)
 		QDISC,
 		FUNCTIONS,
 		KPROBE,
+		PROGRAMS,
 		UNTRIED,
 		DEAF,
 		DEAF_LATER,
@@ -337,6 +352,7 @@ int main(int argc, char **argv)
 		{"qdisc", no_argument, NULL, QDISC},
 		{"functions", no_argument, NULL, FUNCTIONS},
 		{"kprobe", no_argument, NULL, KPROBE},
+		{"programs", no_argument, NULL, PROGRAMS},
 		{"no-self-test", no_argument, NULL, UNTRIED},
 		{"deaf", required_argument, NULL, DEAF},
 		{"deaf-later", required_argument, NULL, DEAF_LATER},
@@ -407,6 +423,10 @@ int main(int argc, char **argv)
 		case KPROBE:
 			packet.functions = IOT_FUNCTIONS_KPROBE;
 			packet.force_kprobe = true;
+			break;
+		case PROGRAMS:
+			packet.programs = true;
+			each_turn = follow;
 			break;
 		case UNTRIED:
 			packet.no_self_test = true;

@@ -23,6 +23,7 @@ static const char *const field_names[N_FIELDS] = {"seen",	  "not_selected",   "f
 						  "emitted",	  "reserve_failed", "filed",
 						  "unattributed", "identity_full",  "suppressed"};
 static bool stall;
+static void (*each_turn)(struct probes *p); /* what else is to be done while a command runs */
 static uint64_t n_records, n_bad;
 static uint64_t n_records_of[MAX_EPOCHS];
 
@@ -165,6 +166,8 @@ static inline uint64_t watch(struct probes *p, struct ring *rings, pid_t child, 
 		if (!stall)
 			drain(p, rings);
 		nanosleep(&nap, NULL);
+		if (each_turn)
+			each_turn(p);
 		if (flip_ms && now_ns() >= flip_at && epoch + 2 < MAX_EPOCHS) {
 			r = probes_flip(p, epoch + 1);
 			if (r < 0)

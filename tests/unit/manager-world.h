@@ -207,6 +207,19 @@ const struct probes_packet_kernel *probes_packet_kernel(const struct probes *p)
 
 #define RING_BYTES 65536U
 
+bool probes_programs_wanted(const struct probes *p)
+{
+	(void)p;
+	return false;
+}
+
+int probes_programs_follow(struct probes *p, struct probes_programs_change *ret)
+{
+	(void)p;
+	*ret = (struct probes_programs_change){0};
+	return 0;
+}
+
 unsigned int probes_n_rings(const struct probes *p)
 {
 	(void)p;

@@ -276,6 +276,7 @@ static void test_dump_text(void **state)
 				  "    gro: false  # default\n"
 				  "    qdisc: false  # default\n"
 				  "    functions: off  # default\n"
+				  "    programs: false  # default\n"
 				  "    self_test: true  # default\n"
 				  "    ring_size: 32MiB  # default\n"
 				  "    ring_cpus: 4  # default\n"
