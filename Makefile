@@ -62,6 +62,8 @@ UNIT_BIN := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(UNIT_SRC))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(FUZZ_SRC))
 FUZZ_REPLAY := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz-replay/%,$(FUZZ_SRC))
 TOOL_BIN := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(TOOL_SRC))
+# Programs for the kernel that tests load, compiled as ours are but with the C library's headers.
+TEST_BPF := $(patsubst %.bpf.c,$(B)/%.bpf.o,$(wildcard tests/bpf/*.bpf.c))
 PRELOAD := $(patsubst %.c,$(B)/%.so,$(wildcard tests/preload/*.c))
 BENCH_BIN := $(patsubst tests/bench/%.c,$(B)/tests/bench/%,$(BENCH_SRC))
 
@@ -120,6 +122,10 @@ $(B)/bpf/%.bpf.o: bpf/%.bpf.c
 	@mkdir -p $(@D)
 	$(say) BPF $<
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
+$(B)/tests/bpf/%.bpf.o: tests/bpf/%.bpf.c
+	@mkdir -p $(@D)
+	$(say) BPF $<
+	$(Q)$(CLANG) $(BPF_CFLAGS) -I/usr/include/$(shell $(CC) -print-multiarch) -MMD -MP -MT $@ -MF $(@:.o=.d) -c -o $@ $<
 # Kept, or the next make would compile it again.
 .SECONDARY: $(patsubst bpf/%.bpf.c,$(B)/bpf/%.bpf.o,$(BPF_SRC))
 $(B)/gen/%.skel.h: $(B)/bpf/%.bpf.o
@@ -160,7 +166,7 @@ $(B)/tests/preload/%.so: tests/preload/%.c tests/preload/fail-nth.h $(B)/flags
 	$(Q)$(CC) $(CPPFLAGS_ALL) -std=gnu11 $(WARN) -O2 -g -fno-builtin -fPIC -shared -o $@ $< -ldl
 
 .PHONY: unit tests-bin
-tests-bin: $(UNIT_BIN) $(FUZZ_REPLAY) $(TOOL_BIN) $(PRELOAD)
+tests-bin: $(UNIT_BIN) $(FUZZ_REPLAY) $(TOOL_BIN) $(PRELOAD) $(TEST_BPF)
 unit: all $(UNIT_BIN) ## Build and run the unit tests only (no root)
 	$(Q)KIND=unit tests/run-all.sh
 

@@ -21,7 +21,7 @@ pk_up_quickly() {
 		netns add $pk_r
 		netns add $pk_b
 		link add va netns $pk_a address 02:00:00:00:01:02 type veth peer name ra netns $pk_r address 02:00:00:00:01:01
-		link add rb netns $pk_r address 02:00:00:00:02:01 type veth peer name vb netns $pk_b address 02:00:00:00:02:02
+		link add rb netns $pk_r ${pk_device_of_rb:-} address 02:00:00:00:02:01 type veth peer name vb netns $pk_b address 02:00:00:00:02:02
 	EOF
 	{
 		pk_batch va 10.98.1.2 10.98.1.1 02:00:00:00:01:01

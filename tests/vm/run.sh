@@ -11,7 +11,7 @@
 #	--disk-file SERIAL=FILE[,PROPERTY...]	the same on a raw image of the caller's, kept
 #	--module NAME		kernel module to have at hand, with what it depends on (repeatable)
 #	--tool NAME|PATH	program of this host to have at hand, with its shared libraries (repeatable)
-#	--built PATH		the same for a program that was built, below ${B:-build} (repeatable)
+#	--built PATH		the same for a program or an object that was built, below ${B:-build} (repeatable)
 #	--file SRC[:DST]	any other file (repeatable)
 #	--append ARGS		more kernel command line
 #	--qemu ARG		one more argument for qemu (repeatable)
@@ -131,7 +131,8 @@ copy_libraries() {
 
 add_tool() {
 	local path
-	path=$(PATH=$PATH:/usr/sbin:/sbin command -v "$1") || die "no program $1 on this host (build or install it first)"
+	path=$1
+	[ -f "$path" ] || path=$(PATH=$PATH:/usr/sbin:/sbin command -v "$1") || die "no program $1 on this host (build or install it first)"
 	cp -L "$path" "$root/usr/local/bin/${path##*/}" || exit 125
 	copy_libraries "$path" || die "cannot copy the libraries of $path"
 }
