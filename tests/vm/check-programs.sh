@@ -99,7 +99,7 @@ assert_eq "a flow that was there" "present present" "$(ask "$first" 'udp :7102')
 assert_eq "as it came, not as it was left" "present present" "$(ask "$first" 'udp :7104') $(ask "$xdp" 'udp :7104')"
 # Between the load of the second one and its observation nothing can be proved, before and after that it can.
 loaded=$(jq -rs '[.[] | select(.probe | startswith("tc:decide_by_port_the_first"))] | last | .realtime_ns' cat.jsonl)
-until=$((loaded / 1000000000 + 5))
+until=$((loaded / 1000000000 + 2))
 capture=$(jq -r '.captures[0].first_ns' replay.json)
 since=$((capture / 1000000000 + 1))
 assert_eq "one that was not there, before" "proved proved" \

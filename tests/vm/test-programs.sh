@@ -64,8 +64,7 @@ assert_eq "the XDP program is observed" 0 $?
 for port in 7100 7101 7102 7103 7104 7111 7112; do
 	send $port 3
 done
-# Packets wait nowhere here, but a verdict allows for ten seconds between two probes.
-sleep 11
+sleep 4
 in_r tc filter replace dev ra ingress pref 1 handle 1 bpf da obj $object sec tc-two
 assert_eq "the TC program is replaced" 0 $?
 wait_for 60 is_observed tc:decide_by_port_the_second#
@@ -73,6 +72,7 @@ assert_eq "the new one is observed" 0 $?
 wait_for 60 has_gone tc:decide_by_port_the_first#
 assert_eq "the old one is let go" 0 $?
 note "$(cut -d ' ' -f 1 /proc/uptime) replaced"
+# Packets wait nowhere here, but a verdict allows for ten seconds between two probes.
 sleep 11
 send 7101 3
 sleep 1
