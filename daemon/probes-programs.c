@@ -281,9 +281,11 @@ int probes_programs_follow(struct probes *p, struct probes_programs_change *ret)
 
 		if (list[i].id <= all->last_id)
 			continue;
-		all->last_id = list[i].id;
 		if (kind != IOT_PROGRAM_NONE)
 			r = observe(p, list[i].id, kind, ret);
+		/* What could not even be looked at is tried again. */
+		if (r >= 0)
+			all->last_id = list[i].id;
 	}
 	for (size_t i = 0; r >= 0 && i < all->n; i++)
 		if (all->items[i].observed && !all->items[i].kept)

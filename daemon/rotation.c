@@ -46,8 +46,8 @@ uint64_t rotation_observed_ns(struct probes *p, uint64_t now_ns)
 	for (size_t i = 0; i < n; i++) {
 		uint64_t to_ns = __atomic_load_n(&table[i].to_ns, __ATOMIC_ACQUIRE);
 
-		/* What is gone has ended for itself. */
-		if (table[i].state == IOT_ATTACH_ATTACHED && to_ns && !table[i].gone)
+		/* What observes somebody's program ends with that. */
+		if (table[i].state == IOT_ATTACH_ATTACHED && to_ns && !table[i].program)
 			now_ns = IOT_MIN(now_ns, to_ns);
 	}
 	return now_ns;
