@@ -9,18 +9,10 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/lib/tap.sh
 . "$here/../lib/tap.sh"
-
-B=${B:-build}
-case $B in /*) ;; *) B=$here/../../$B ;; esac
-ctl=${IOTRACECTL:-$B/iotracectl}
-make=$B/tests/tools/make-segment
-[ -x "$ctl" ] || bail cacheability "no $ctl"
-[ -x "$make" ] || bail cacheability "no $make: run make tests-bin"
-command -v jq >/dev/null || { skip cacheability "needs jq"; tap_end; }
-
-dir=$(mktemp -d /tmp/iotraced-cacheability.XXXXXX) || bail cacheability "no temporary directory"
-trap 'rm -rf "$dir"' EXIT
-cd "$dir" || exit 1
+# shellcheck source=tests/lib/ctl.sh
+. "$here/../lib/ctl.sh"
+ctl_setup cacheability make-segment
+make=$tools/make-segment
 "$make" mixed segments=2 requests=1500 lost=3 >/dev/null || bail cacheability "cannot make segments"
 
 "$ctl" --json report --cacheability mixed >report.json

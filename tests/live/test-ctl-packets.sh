@@ -11,21 +11,11 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/lib/tap.sh
 . "$here/../lib/tap.sh"
-
-B=${B:-build}
-case $B in /*) ;; *) B=$here/../../$B ;; esac
-ctl=${IOTRACECTL:-$B/iotracectl}
-make=$B/tests/tools/make-packets
+# shellcheck source=tests/lib/ctl.sh
+. "$here/../lib/ctl.sh"
+ctl_setup ctl-packets make-packets make-segment
+make=$tools/make-packets
 man=$here/../../packaging/man/iotracectl.1
-[ -x "$ctl" ] || bail ctl-packets "no $ctl"
-[ -x "$make" ] || bail ctl-packets "no $make: run make tests-bin"
-command -v jq >/dev/null || { skip ctl-packets "needs jq"; tap_end; }
-
-export LC_ALL=C.UTF-8 TZ=UTC
-dir=$(mktemp -d /tmp/iotraced-ctl-packets.XXXXXX) || bail ctl-packets "no temporary directory"
-trap 'rm -rf "$dir"' EXIT
-trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
-cd "$dir" || bail ctl-packets "no temporary directory"
 
 for kind in clean lost unattributed missed clones unidentified no-ledger absent-counter missing-neighbour torn sampled \
 	after-end; do
@@ -36,7 +26,7 @@ done
 mkdir again reboot elsewhere silent
 if ! "$make" again lost capture=3 later=3600 || ! "$make" reboot lost capture=4 boot=4 later=7200 ||
 	! "$make" elsewhere clean capture=5 boot=5 machine=5 later=3600 ||
-	! "$B/tests/tools/make-segment" silent segments=1 requests=1 machine=7 >/dev/null; then
+	! "$tools/make-segment" silent segments=1 requests=1 machine=7 >/dev/null; then
 	bail ctl-packets "cannot make captures"
 fi
 
@@ -315,7 +305,7 @@ else
 fi
 
 # A record without packets is no record of none.
-"$B/tests/tools/make-segment" block segments=1 requests=10 >/dev/null
+"$tools/make-segment" block segments=1 requests=10 >/dev/null
 assert_status "pcapng: requests only" 1 "$ctl" export --format=pcapng --output=none.pcapng block
 assert_status "replay: requests only" 1 "$ctl" replay block
 assert_status "drops: requests only" 1 "$ctl" drops block

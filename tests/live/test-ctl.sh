@@ -9,22 +9,11 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/lib/tap.sh
 . "$here/../lib/tap.sh"
-
-B=${B:-build}
-case $B in /*) ;; *) B=$here/../../$B ;; esac
-ctl=${IOTRACECTL:-$B/iotracectl}
-make=$B/tests/tools/make-segment
-hold=$B/tests/tools/hold-lock
-[ -x "$ctl" ] || bail ctl "no $ctl"
-[ -x "$make" ] || bail ctl "no $make: run make tests-bin"
-[ -x "$hold" ] || bail ctl "no $hold: run make tests-bin"
-command -v jq >/dev/null || { skip ctl "needs jq"; tap_end; }
-
-export LC_ALL=C.UTF-8 TZ=UTC
-dir=$(mktemp -d /tmp/iotraced-ctl.XXXXXX) || bail ctl "no temporary directory"
-trap 'rm -rf "$dir"' EXIT
-trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
-cd "$dir" || bail ctl "no temporary directory"
+# shellcheck source=tests/lib/ctl.sh
+. "$here/../lib/ctl.sh"
+ctl_setup ctl make-segment hold-lock
+make=$tools/make-segment
+hold=$tools/hold-lock
 
 "$make" whole segments=3 requests=2000 >whole.json || bail ctl "cannot make segments"
 "$make" lossy segments=2 requests=500 lost=37 >lossy.json || bail ctl "cannot make segments"

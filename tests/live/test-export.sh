@@ -9,20 +9,10 @@ set -u
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=tests/lib/tap.sh
 . "$here/../lib/tap.sh"
-
-B=${B:-build}
-case $B in /*) ;; *) B=$here/../../$B ;; esac
-ctl=${IOTRACECTL:-$B/iotracectl}
-make=$B/tests/tools/make-segment
-[ -x "$ctl" ] || bail export "no $ctl"
-[ -x "$make" ] || bail export "no $make: run make tests-bin"
-command -v jq >/dev/null || { skip export "needs jq"; tap_end; }
-
-export LC_ALL=C.UTF-8 TZ=UTC
-dir=$(mktemp -d /tmp/iotraced-export.XXXXXX) || bail export "no temporary directory"
-trap 'rm -rf "$dir"' EXIT
-trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
-cd "$dir" || bail export "no temporary directory"
+# shellcheck source=tests/lib/ctl.sh
+. "$here/../lib/ctl.sh"
+ctl_setup export make-segment
+make=$tools/make-segment
 
 "$make" lossy segments=2 requests=3000 lost=21 >lossy.json || bail export "cannot make segments"
 "$make" doubt segments=1 requests=100 lost=2 unattributed=5 >doubt.json || bail export "cannot make segments"
