@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 
 #define STOP_EXTEND_USEC (10ULL * 1000 * 1000)
@@ -199,7 +200,28 @@ static int refuse(const struct iot_config *c, const char *key, const char *why,
 			     key, why);
 }
 
-/* What the parser cannot know: whether libpcap takes the filter, and whether there is such a group. */
+/*
+ * A segment grows beyond its size by what is under way when it is closed, and by its footer: a file that may not
+ * could never be sealed.
+ */
+static int check_file_limit(const struct iot_config *c, const char *key,
+			    const struct iot_stream_config *stream, struct iot_error *err)
+{
+	struct rlimit limit;
+	char text[192];
+
+	if (!stream->enabled || getrlimit(RLIMIT_FSIZE, &limit) < 0 ||
+	    limit.rlim_cur == RLIM_INFINITY || stream->segment_size_bytes <= limit.rlim_cur / 2)
+		return 0;
+	snprintf(text, sizeof(text),
+		 "%" PRIu64 " bytes, but no file may have more than %" PRIu64
+		 " here (ulimit -f, LimitFSIZE=); raise that, or record segments of at most half "
+		 "of it",
+		 stream->segment_size_bytes, (uint64_t)limit.rlim_cur);
+	return refuse(c, key, text, err);
+}
+
+/* What the parser cannot know: whether libpcap takes the filter, whether there is such a group, what is allowed. */
 static int check_meaning(const struct iot_config *c, struct iot_error *err)
 {
 	_cleanup_free_ struct filter_insn *insns = calloc(FILTER_ROOM, sizeof(*insns));
@@ -223,7 +245,8 @@ static int check_meaning(const struct iot_config *c, struct iot_error *err)
 			 c->socket_group);
 		return refuse(c, "socket_group", text, err);
 	}
-	return 0;
+	r = check_file_limit(c, "streams.block.segment_size", &c->block, err);
+	return r < 0 ? r : check_file_limit(c, "streams.packet.segment_size", &c->packet, err);
 }
 
 int manager_load_config(const struct args *args, struct iot_config **ret, struct iot_error *err)

@@ -64,6 +64,8 @@ refused "unknown key" 78 "bad.yaml:4:5: .*ring_size" "$IOTRACED" --config "$dir/
 refused "unknown key at start" 78 "bad.yaml:4:5" "$IOTRACED" --config "$dir/bad.yaml"
 printf 'streams:\n  block:\n    enabled: false\n' >"$dir/off.yaml"
 refused "nothing to record" 78 "streams.block.enabled" "$IOTRACED" --config "$dir/off.yaml" --check-config
+refused "files may not be as large as segments" 78 'streams.block.segment_size.: 67108864 bytes, but .* 131072 here' \
+	bash -c 'ulimit -f 128 && exec "$@"' - "$IOTRACED" --state-dir "$dir/small" --check-config
 printf 'log_level: debug\n' >"$dir/good.yaml"
 assert_status "good configuration" 0 "$IOTRACED" --config "$dir/good.yaml" --check-config
 assert_status "probe check" 0 "$IOTRACED" --probe-check
