@@ -204,7 +204,7 @@ struct bvec_iter {
 	__u64 bi_sector;
 	unsigned int bi_size;
 	unsigned int bi_idx;
-} __attribute__((packed));
+};
 
 struct bio {
 	struct bio *bi_next;
