@@ -163,12 +163,12 @@ static __always_inline __u64 block_direct_note(struct bio *bio, __u64 *scratch, 
 	struct bio *rest;
 	__u64 end;
 
-	if (!block_end_direct || !block_copies)
+	if (!block_end_direct || (!direct && !block_copies))
 		return 0;
 	end = compat_number(KREAD(direct, bio, bi_end_io), scratch, direct);
 	if (end == block_end_direct)
 		return compat_number(KREAD(direct, bio, bi_private), scratch, direct);
-	if (likely(end != block_end_chain))
+	if (likely(end != block_end_chain) || !block_copies)
 		return 0;
 	rest = (void *)compat_number(KREAD(direct, bio, bi_private), scratch, direct);
 	if ((__u64)BPF_CORE_READ(rest, bi_end_io) != block_end_direct)
@@ -387,7 +387,8 @@ static __always_inline __u64 block_look(struct ev_block *e, struct bio *bio, __u
 	note = block_direct_note(bio, &e->ino, direct);
 	e->ino = 0; /* it was the scratch */
 	if (note) {
-		block_direct_file(e, note);
+		if (block_copies)
+			block_direct_file(e, note);
 		*ret_origin = EV_ORIGIN_DIRECT;
 		return 0;
 	}
