@@ -182,8 +182,7 @@ swap_limit() {
 	case $1 in
 	global) swap_mb=$(($(mem_available_mb) + 24)) ;;
 	max | high)
-		swap_mb=${swap_ask:-32}
-		[ -z "$vm_long" ] || swap_mb=64
+		swap_mb=${swap_ask:-$([ -n "$vm_long" ] && echo 64 || echo 32)}
 		echo "${swap_get:-16}M" >"/sys/fs/cgroup/hog/memory.$1"
 		;;
 	esac

@@ -5,21 +5,21 @@
 # Where a swap tag could go wrong: requests that were under way when recording began or ended, requests that are taken
 # back or completed in parts, losses, and swap that the request layer does not see at all.
 #
-# Sessions: errors meta; with LONG=1, or named as arguments, edge nameless place zram as well
+# Sessions: errors meta loop; with LONG=1, or named as arguments, edge nameless place zram as well
 # (tests/vm/run.sh 6.12 tests/vm/test-swap-edges.sh edge).
 #
 # vm-kernels: 6.12
 # timeout: 400
 # vm: --memory 256 --module scsi_debug --module sd_mod --module zram --module lzo-rle --module lz4
-# vm: --module mq-deadline
+# vm: --module mq-deadline --module loop --tool losetup
 # vm: --built iotraced --built iotracectl --built tests/tools/block-workload --built tests/tools/swap-hog
 # vm: --built tests/tools/quiet-counters --tool mkfs.ext4 --tool filefrag --check check-swap.sh
 
 . /tests/lib/guest-lib.sh
 . /tests/lib/guest-swap.sh
 
-only=${*:-errors meta}
-[ -z "$vm_long" ] || only="edge errors meta nameless place zram"
+only=${*:-errors meta loop}
+[ -z "$vm_long" ] || only="edge errors meta loop nameless place zram"
 wanted() { case " $only " in *" $1 "*) ;; *) return 1 ;; esac }
 
 vm_modprobe sd_mod || bail modules "no sd_mod"
@@ -214,6 +214,33 @@ if wanted nameless; then
 	swap_end
 	ordinary_disk
 	umount /meta
+fi
+
+# Swap into a file by way of a loop device that reads and writes it directly: the file's disk gets the very pages of the
+# swap cache that the loop device gets, locked and waiting to be filled. They are swapped once, on the loop device.
+if wanted loop; then
+	mkfs.ext4 -q -F -b 4096 -O ^has_journal -E lazy_itable_init=0,nodiscard /dev/sda1 >/tmp/mkfs.log 2>&1 ||
+		bail loop "mkfs.ext4: $(cat /tmp/mkfs.log)"
+	mkdir -p /below
+	mount -t ext4 /dev/sda1 /below || bail loop "ext4 cannot be mounted"
+	dd if=/dev/zero of=/below/area bs=1M count=24 conv=fsync 2>/dev/null
+	vm_modprobe loop || bail modules "no loop"
+	/usr/local/bin/losetup --direct-io=on /dev/loop0 /below/area || bail loop "losetup"
+	assert_eq "loop: it reads and writes directly" 1 "$(cat /sys/block/loop0/loop/dio)"
+	mkswap /dev/loop0 >/dev/null || bail loop "mkswap"
+	sync
+	swap_all="sda loop0"
+	swap_begin loop
+	: >"$swap_session/raw"
+	swap_area /dev/loop0
+	swap_limit high
+	in_cgroup hog swap-hog -n loop "$swap_mb" fill touch:300 pageout touch:300 verify
+	assert_eq "loop: the workload ends well" 0 $?
+	swap_claim "the file was read and written, too" true '.n > 2 * (.n_in + .n_out)'
+	swap_end
+	losetup -d /dev/loop0
+	umount /below
+	swap_all=sda
 fi
 
 # A kernel whose BTF has neither the flag nor the page flags: an area that is a disk or a partition is still told, by its
