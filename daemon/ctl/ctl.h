@@ -59,6 +59,8 @@ struct ctl {
 	const char *state;	   /* archive, segments --state */
 	bool once;		   /* archive */
 	bool chain;		   /* segments */
+	uint64_t interval_ns;	   /* top; 0 = not given */
+	uint64_t count;		   /* top; 0 = not given */
 };
 
 /* What a verb is and takes beside the options of all. */
@@ -77,6 +79,7 @@ struct ctl {
 #define CTL_TAKES_STATE (1U << 10)   /* --state */
 #define CTL_TAKES_ARCHIVE (1U << 11) /* --once */
 #define CTL_TAKES_CHAIN (1U << 12)   /* --chain */
+#define CTL_TAKES_TOP (1U << 13)     /* --interval --count */
 
 struct ctl_verb {
 	const char *name;
@@ -91,6 +94,7 @@ struct ctl_verb {
 /* live verbs: need the daemon */
 int verb_status(struct ctl *c, int argc, char **argv);
 int verb_inflight(struct ctl *c, int argc, char **argv);
+int verb_top(struct ctl *c, int argc, char **argv);
 int verb_rotate(struct ctl *c, int argc, char **argv);
 int verb_flush(struct ctl *c, int argc, char **argv);
 int verb_probes(struct ctl *c, int argc, char **argv);

@@ -60,6 +60,8 @@ const char ctl_help_verb_options[] =
 	"                          numbers go to standard output\n"
 	"     --per-capture        drops: keep the captures of one boot apart\n"
 	"     --stream STREAM      follow: block or packet only\n"
+	"     --interval TIME      top: length of a window (2s)\n"
+	"     --count N            top: end after so many windows\n"
 	"     --chain              segments: which are missing of each capture\n"
 	"     --once               archive: try each segment once\n"
 	"     --state FILE         archive, segments: where it is noted what is archived\n"
@@ -96,6 +98,8 @@ enum {
 	OPT_CHAIN,
 	OPT_ONCE,
 	OPT_STATE,
+	OPT_INTERVAL,
+	OPT_COUNT,
 	OPT_VERSION,
 };
 
@@ -131,6 +135,8 @@ static const struct option long_options[] = {
 	{"chain", no_argument, NULL, OPT_CHAIN},
 	{"once", no_argument, NULL, OPT_ONCE},
 	{"state", required_argument, NULL, OPT_STATE},
+	{"interval", required_argument, NULL, OPT_INTERVAL},
+	{"count", required_argument, NULL, OPT_COUNT},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -366,6 +372,16 @@ static int set_latency(const char *s, uint64_t *ret_ns, struct iot_error *err)
 	return 0;
 }
 
+/* Shorter ones would be emptier than the blocks that come, longer ones no news. */
+static int set_interval(const char *s, uint64_t *ret_ns, struct iot_error *err)
+{
+	if (iot_parse_duration(s, ret_ns) < 0 || *ret_ns < NSEC_PER_SEC / 2 ||
+	    *ret_ns > 3600 * NSEC_PER_SEC)
+		return iot_error_set(err, -EINVAL, "--interval: '%s' is not between 500ms and 1h",
+				     s);
+	return 0;
+}
+
 static int set_filter(struct iot_filter *f, int opt, const char *s, struct iot_error *err)
 {
 	uint64_t v;
@@ -508,6 +524,15 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			break;
 		case OPT_STATE:
 			r = set_path("--state", optarg, &c->state, err);
+			break;
+		case OPT_INTERVAL:
+			r = set_interval(optarg, &c->interval_ns, err);
+			break;
+		case OPT_COUNT:
+			if (iot_parse_u64(optarg, &c->count) < 0 || !c->count)
+				return iot_error_set(err, -EINVAL,
+						     "--count: '%s' is no number of windows",
+						     optarg);
 			break;
 		case OPT_CACHEABILITY:
 			c->cacheability = true;

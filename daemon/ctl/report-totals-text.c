@@ -23,13 +23,41 @@ static void print_bytes(FILE *f, const char *label, uint64_t all, uint64_t swap,
 	fputc('\n', f);
 }
 
+/*
+ * A row of time a character, the highest full. What is not nothing is never shown as nothing; without UTF-8 the
+ * letters of old line printers, from light to dark, do.
+ */
+static void print_spark(FILE *f, const struct report_totals *t, bool write)
+{
+	static const char *const blocks[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	static const char *const letters[] = {" ", ".", ":", "-", "=", "+", "*", "#", "@"};
+	const char *const *levels = ctl_utf8_terminal() ? blocks : letters;
+	uint64_t most = 0;
+	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX];
+
+	for (size_t i = 0; i < t->n; i++)
+		most = IOT_MAX(most, write ? t->rows[i].write : t->rows[i].read);
+	if (!most || t->n < 2)
+		return;
+	fputs("          [", f);
+	for (size_t i = 0; i < t->n; i++) {
+		uint64_t v = write ? t->rows[i].write : t->rows[i].read;
+
+		fputs(levels[(size_t)((double)v / (double)most * 7) + (v != 0)], f);
+	}
+	fprintf(f, "] %s each, up to %s/s\n", ctl_human_duration(t->step_ns, a),
+		ctl_human_size((uint64_t)((double)most / ((double)t->step_ns / 1e9)), b));
+}
+
 void report_text_totals(const struct report_view *v, FILE *f)
 {
 	const struct report_bytes *b = &v->totals.all;
 	char a[CTL_HUMAN_MAX];
 
 	print_bytes(f, "Written", b->write, b->swap_out, "swap-out");
+	print_spark(f, &v->totals, true);
 	print_bytes(f, "Read", b->read, b->swap_in, "swap-in");
+	print_spark(f, &v->totals, false);
 	if (v->logical_known && v->logical_bytes)
 		fprintf(f, "Amplified %.3f without swap, %.3f with it, of %s logical bytes\n",
 			(double)(b->write - b->swap_out) / (double)v->logical_bytes,

@@ -15,6 +15,11 @@ static const struct ctl_verb verbs[] = {
 	{"status", "", "What the daemon does: streams, losses, store", verb_status, CTL_LIVE,
 	 "The first line has the verdict on each stream: complete, lost or unknown.\n",
 	 "iotracectl status"},
+	{"top", "", "What happens now: rates, latencies, drops, losses", verb_top,
+	 CTL_LIVE | CTL_TAKES_FILTERS | CTL_TAKES_TOP,
+	 "In a terminal, until q; elsewhere a window below the other. Each is of its --interval,\n"
+	 "shown 1.3 s after it has ended. Reads the daemon's files, which have to be readable.\n",
+	 "iotracectl top --dev nvme0n1"},
 	{"inflight", "", "Requests that have not completed, oldest first", verb_inflight, CTL_LIVE,
 	 "Where something hangs, it is at the top.\n", "iotracectl inflight"},
 	{"rotate", "[STREAM]", "Seal the open segment and begin the next", verb_rotate, CTL_LIVE,
@@ -185,6 +190,8 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		{"--state", c->state, CTL_TAKES_STATE},
 		{"--once", c->once, CTL_TAKES_ARCHIVE},
 		{"--chain", c->chain, CTL_TAKES_CHAIN},
+		{"--interval", c->interval_ns, CTL_TAKES_TOP},
+		{"--count", c->count, CTL_TAKES_TOP},
 	};
 	const struct {
 		const char *option;
@@ -253,7 +260,7 @@ void ctl_help(void)
 	       "archive trees; default $IOTRACED_STATE_DIR or /var/lib/iotraced):\n");
 	print_verbs(false);
 	printf("\nOptions (before or after the verb):\n%s\n"
-	       "Filters of cat, follow, report and export; segments, explain and drops take\n"
+	       "Filters of cat, follow, top, report and export; segments, explain and drops take\n"
 	       "--since and --until, the latter two --flow and --probe:\n%s%s%s\n"
 	       "Options of single verbs:\n%s\n"
 	       "Formats of export: %s\n"

@@ -5,7 +5,7 @@
 # tests/unit/test-completion.sh; the two functions below are the same in _iotracectl (zsh).
 
 _iotracectl_verbs() {
-	echo status inflight rotate flush probes config segments cat follow report replay explain drops verify recover archive export
+	echo status top inflight rotate flush probes config segments cat follow report replay explain drops verify recover archive export
 }
 
 # _iotracectl_options VERB	what goes with it, without what goes with all of them ("": that)
@@ -18,6 +18,7 @@ _iotracectl_options() {
 	archive) echo --once --state ;;
 	cat) echo "$filters" ;;
 	follow) echo "$filters --stream" ;;
+	top) echo "$filters --interval --count" ;;
 	report) echo "$filters --by --top --resolve --logical-bytes --cacheability --html" ;;
 	explain) echo "$time $flow" ;;
 	drops) echo "$time $flow --per-capture" ;;
@@ -64,7 +65,7 @@ _iotracectl() {
 		mapfile -t COMPREPLY < <(compgen -W "$(printf '%s ' /sys/class/block/* | sed 's|/sys/class/block/||g')" -- "$cur")
 		return
 		;;
-	--since | --until | --pid | --comm | --min-latency | --id | --flow | --probe | --top | --logical-bytes) return ;;
+	--since | --until | --pid | --comm | --min-latency | --id | --flow | --probe | --top | --logical-bytes | --interval | --count) return ;;
 	--socket | --output | -o | --resolve | --state | --html)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return

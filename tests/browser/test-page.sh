@@ -16,7 +16,8 @@ case $B in /*) ;; *) B=$here/../../$B ;; esac
 ctl=${IOTRACECTL:-$B/iotracectl}
 tools=$B/tests/tools
 shots=${LOGS:-$B/test-logs}/browser
-[ -x "$ctl" ] && [ -x "$tools/make-segment" ] || bail browser "build with make tests-bin"
+[ -x "$ctl" ] || bail browser "no $ctl"
+[ -x "$tools/make-segment" ] || bail browser "build with make tests-bin"
 command -v chromium >/dev/null || bail browser "no chromium: run tests/lib/install-deps.sh browser"
 
 export TZ=UTC
@@ -54,12 +55,14 @@ check() {
 	assert_num "$name: a picture of it" "$(stat -c %s "$shots/$page.png" 2>/dev/null || echo 0)" -gt 20000
 }
 
-"$tools/make-segment" lossy segments=3 requests=3000 lost=21 >/dev/null &&
-	"$tools/make-segment" two segments=1 requests=500 machine=1 >/dev/null &&
-	"$tools/make-segment" doubt segments=2 requests=300 lost=2 unattributed=5 >/dev/null &&
-	"$tools/make-segment" open segments=2 requests=300 open >/dev/null &&
-	"$tools/make-segment" hostile segments=1 requests=300 lost=2 hostile >/dev/null || bail browser "cannot make segments"
-mkdir packets && "$tools/make-packets" packets lost || bail browser "cannot make packets"
+segments() { "$tools/make-segment" "$@" >/dev/null || bail browser "cannot make segments"; }
+segments lossy segments=3 requests=3000 lost=21
+segments two segments=1 requests=500 machine=1
+segments doubt segments=2 requests=300 lost=2 unattributed=5
+segments open segments=2 requests=300 open
+segments hostile segments=1 requests=300 lost=2 hostile
+mkdir packets
+"$tools/make-packets" packets lost || bail browser "cannot make packets"
 page() { "$ctl" report --html "$@" 2>/dev/null || true; }
 page both.html lossy packets
 page hosts.html lossy two

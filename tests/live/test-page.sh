@@ -23,12 +23,14 @@ dir=$(mktemp -d /tmp/iotraced-page.XXXXXX) || bail page "no temporary directory"
 trap 'rm -rf "$dir"' EXIT
 cd "$dir" || bail page "no temporary directory"
 
-"$tools/make-segment" lossy segments=3 requests=2000 lost=21 >/dev/null &&
-	"$tools/make-segment" doubt segments=2 requests=300 lost=2 unattributed=5 >/dev/null &&
-	"$tools/make-segment" open segments=2 requests=300 open >/dev/null &&
-	"$tools/make-segment" hostile segments=1 requests=300 lost=2 hostile >/dev/null || bail page "cannot make segments"
+segments() { "$tools/make-segment" "$@" >/dev/null || bail page "cannot make segments"; }
+segments lossy segments=3 requests=2000 lost=21
+segments doubt segments=2 requests=300 lost=2 unattributed=5
+segments open segments=2 requests=300 open
+segments hostile segments=1 requests=300 lost=2 hostile
 for kind in lost torn clean; do
-	mkdir "packets-$kind" && "$tools/make-packets" "packets-$kind" $kind || bail page "cannot make packets"
+	mkdir "packets-$kind"
+	"$tools/make-packets" "packets-$kind" $kind || bail page "cannot make packets"
 done
 mkdir both && cp lossy/* packets-lost/* both/
 
@@ -95,6 +97,19 @@ assert_eq "lost: in the column of its time" "21 21" \
 assert_eq "filters hold for the pictures" "true true" \
 	"$(jq -r '.requests as $n | .pictures | ([.devices[].requests | to_entries[] | select(.key == "write" or .key == "swap_out") | .value | add]
 		| add == $n), (.devices | length == 1)' writes.document | xargs)"
+
+# ---- the same over time, as text --------------------------------------------------------------------------------
+
+# spark LOCALE	the two lines, without what is behind them
+spark() { LC_ALL=$1 "$ctl" report lossy | sed -n 's/^ *\[\(.*\)\] 1s each, up to .*/\1/p'; }
+for n in 1 2; do
+	member=$([ $n = 1 ] && echo written_bytes || echo read_bytes)
+	assert_eq "text: $member over time, the levels of the numbers" \
+		"$(jq -r "[.over_time.rows[].$member] | max as \$max | map(if . == 0 then 0 else . / \$max * 7 + 1 | floor end | tostring) | join(\"\")" lossy.json)" \
+		"$(spark C | sed -n ${n}p | tr ' .:=+*#@-' '012456783')"
+done
+assert_eq "text: the same in blocks where there is UTF-8" "$(spark C)" \
+	"$(spark C.UTF-8 | sed 's/▁/./g; s/▂/:/g; s/▃/-/g; s/▄/=/g; s/▅/+/g; s/▆/*/g; s/▇/#/g; s/█/@/g')"
 
 # ---- packets ---------------------------------------------------------------------------------------------------
 
@@ -169,8 +184,8 @@ assert_status "not with other verbs" 2 "$ctl" cat --html x.html lossy
 
 # ---- memory -----------------------------------------------------------------------------------------------------------
 
-"$tools/make-segment" many segments=2 requests=150000 plain >/dev/null || bail memory "cannot make segments"
-"$tools/make-segment" few segments=2 requests=15000 plain >/dev/null || bail memory "cannot make segments"
+segments many segments=2 requests=150000 plain
+segments few segments=2 requests=15000 plain
 for size in many few; do
 	"$tools/peak-rss" $size.rss "$ctl" report --html $size.html $size || not_ok "memory: $size" "it failed"
 done
