@@ -61,7 +61,7 @@ LIBS_A := $(B)/libiotformat.a $(B)/libiotconfig.a $(B)/libiotdaemon.a
 UNIT_BIN := $(patsubst tests/unit/%.c,$(B)/tests/unit/%,$(UNIT_SRC))
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz/%,$(FUZZ_SRC))
 FUZZ_REPLAY := $(patsubst tests/fuzz/%.c,$(B)/tests/fuzz-replay/%,$(FUZZ_SRC))
-TOOL_BIN := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(TOOL_SRC))
+TOOL_BIN := $(patsubst tests/tools/%.c,$(B)/tests/tools/%,$(TOOL_SRC)) $(B)/tests/tools/iotraced-other-layout
 # Programs for the kernel that tests load, compiled as ours are but with the C library's headers.
 TEST_BPF := $(patsubst %.bpf.c,$(B)/%.bpf.o,$(wildcard tests/bpf/*.bpf.c))
 PRELOAD := $(patsubst %.c,$(B)/%.so,$(wildcard tests/preload/*.c))
@@ -146,6 +146,13 @@ $(B)/tests/tools/%: tests/tools/%.c $(TEST_LIBS) $(B)/flags
 	$(say) TOOL $@
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libiotctl.a $(B)/libiotdaemon.a \
 		$(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+# The daemon as a build that hands another layout on, for tests of upgrades.
+$(B)/tests/tools/iotraced-other-layout: daemon/adopt.c $(B)/iotraced $(B)/flags
+	@mkdir -p $(@D)
+	$(say) TOOL $@
+	$(Q)$(CC) $(CPPFLAGS_ALL) -DADOPT_VERSION=1000U $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ daemon/adopt.c \
+		$(call obj,daemon/main.c) $(B)/libiotdaemon.a $(B)/libiotconfig.a $(B)/libiotformat.a \
+		$(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
 $(B)/tests/bench/%: tests/bench/%.c $(TEST_LIBS) $(B)/flags
 	@mkdir -p $(@D)
 	$(say) BENCH $@
@@ -179,6 +186,12 @@ check: ## Run all tests: unit, golden, fuzz-smoke, live, vm (KIND=..., T=... sel
 	$(Q)tests/lib/install-deps.sh check
 	$(Q)$(MAKE) -j$$(nproc) all tests-bin
 	$(Q)tests/run-all.sh
+
+.PHONY: kills
+kills: ## Kill a recording daemon KILLS=500 times with each kind of rings, NAMED=50 times at each named point (root, hours)
+	$(Q)$(MAKE) -j$$(nproc) all tests-bin
+	$(Q)export IOT_ADOPT_KILLS=$(or $(KILLS),500) IOT_ADOPT_NAMED=$(or $(NAMED),50); \
+		tests/live/test-adopt.sh one two small named named-two && tests/live/test-adopt-packet.sh one both small named
 
 .PHONY: systemd
 systemd: ## Try the unit under this Debian's systemd in a virtual machine, with kills under I/O (root)

@@ -22,8 +22,10 @@
 
 #include "daemon/epoch.h"
 
-/* Raised whenever the meaning of struct adopt_state changes, even if its size does not. */
+/* Raised whenever the meaning of struct adopt_state changes, even if its size does not. (Tests: another build's.) */
+#ifndef ADOPT_VERSION
 #define ADOPT_VERSION 2U
+#endif
 
 /* One epoch that is not clean yet; by parity. */
 struct adopt_slot {
@@ -54,6 +56,7 @@ struct adopt_state {
 	uint64_t
 		config; /* hash of what the maps' sizes and the filter come from; 0: is being changed */
 	uint8_t capture_id[16];
+	char state_dir[512]; /* for whoever can only finish the capture; "": too long */
 	uint32_t
 		streams; /* of the capture, 1 << enum iot_stream: without the state of each nothing goes on */
 	uint32_t exact_identity; /* packet: what the try of identity has shown */

@@ -13,6 +13,7 @@ enum {
 	OPT_DURATION,
 	OPT_CHECK_CONFIG,
 	OPT_PROBE_CHECK,
+	OPT_FINISH,
 	OPT_VERSION,
 };
 
@@ -23,6 +24,7 @@ static const struct option options[] = {
 	{"duration", required_argument, NULL, OPT_DURATION},
 	{"check-config", no_argument, NULL, OPT_CHECK_CONFIG},
 	{"probe-check", no_argument, NULL, OPT_PROBE_CHECK},
+	{"finish", no_argument, NULL, OPT_FINISH},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{"help", no_argument, NULL, 'h'},
 	{0},
@@ -34,10 +36,11 @@ void args_help(FILE *f)
 	      "\n"
 	      "usage: iotraced [--config FILE] [--state-dir DIR] [--socket PATH]\n"
 	      "                [--duration TIME]\n"
-	      "       iotraced --check-config | --probe-check | --version | --help\n"
+	      "       iotraced --check-config | --probe-check | --finish | --version | --help\n"
 	      "\n"
 	      "Runs in the foreground and logs to stderr. SIGTERM and SIGINT seal the segment\n"
-	      "and exit 0; SIGHUP reads the configuration again and keeps collecting.\n"
+	      "and exit 0; SIGHUP reads the configuration again and keeps collecting; SIGUSR1\n"
+	      "leaves the capture to the next start, where the service manager keeps it.\n"
 	      "\n"
 	      "  --config FILE     read FILE (and conf.d beside it) instead of\n"
 	      "                    /etc/iotraced/iotraced.yaml\n"
@@ -47,6 +50,8 @@ void args_help(FILE *f)
 	      "                    s, m, h, d, w): 90, 500ms, 5m, 1h\n"
 	      "  --check-config    check the configuration and exit\n"
 	      "  --probe-check     try the probes on this kernel, print what attaches, and exit\n"
+	      "  --finish          seal what a predecessor left in the service manager's keeping,\n"
+	      "                    and exit (an upgrade asks this of the program it replaces)\n"
 	      "  --version         print the version and exit\n"
 	      "  -h, --help        print this text and exit\n"
 	      "\n"
@@ -64,8 +69,8 @@ static int set_mode(struct args *a, enum args_mode mode, struct iot_error *err)
 {
 	if (a->mode != ARGS_RUN && a->mode != mode)
 		return iot_error_set(err, -EINVAL,
-				     "only one of --check-config, --probe-check, --version "
-				     "and --help can be given");
+				     "only one of --check-config, --probe-check, --finish, "
+				     "--version and --help can be given");
 	a->mode = mode;
 	return 0;
 }
@@ -110,6 +115,9 @@ int args_parse(int argc, char **argv, struct args *ret, struct iot_error *err)
 			break;
 		case OPT_PROBE_CHECK:
 			r = set_mode(&a, ARGS_PROBE_CHECK, err);
+			break;
+		case OPT_FINISH:
+			r = set_mode(&a, ARGS_FINISH, err);
 			break;
 		case OPT_VERSION:
 			r = set_mode(&a, ARGS_VERSION, err);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /* inherit.c - see inherit.h. */
 #include <fcntl.h>
+#include <limits.h>
+#include <sys/wait.h>
+#include <sysexits.h>
 
 #include "daemon/crash-point.h"
 #include "daemon/inherit.h"
@@ -166,6 +169,34 @@ static void judge_stream(struct inherit *in, size_t i, const struct iot_config *
 	adopt_commit(is->adopt);
 }
 
+static int find_exe(const struct inherit *in)
+{
+	for (size_t i = 0; i < in->store.n; i++) {
+		const struct fdstore_fd *f = &in->store.fds[i];
+		size_t len = strlen(f->name);
+
+		if (len > 4 && strcmp(f->name + len - 4, ".exe") == 0)
+			return f->fd;
+	}
+	return -EBADF;
+}
+
+static bool has_other_programs(const struct inherit *in)
+{
+	for (size_t i = 0; i < INHERIT_STREAMS; i++) {
+		struct adopt *a = in->streams[i].adopt;
+		bool other;
+
+		if (!a)
+			continue;
+		other = adopt_edit(a)->object != probes_object_hash(stream_of(i));
+		adopt_commit(a);
+		if (other)
+			return true;
+	}
+	return false;
+}
+
 static const char *judge(struct inherit *in, const struct iot_config *c)
 {
 	const char *stop = NULL, *why = "";
@@ -179,6 +210,11 @@ static const char *judge(struct inherit *in, const struct iot_config *c)
 			return failed;
 		if (in->streams[i].adopt)
 			streams |= 1U << stream_of(i);
+	}
+	if (in->exe >= 0 && (!streams || has_other_programs(in))) {
+		in->how = INHERIT_ELSEWHERE;
+		return streams ? "this build has other programs"
+			       : "this build reads another layout";
 	}
 	if (!streams)
 		return "what was kept for us is of another build, or not whole";
@@ -198,11 +234,12 @@ static const char *judge(struct inherit *in, const struct iot_config *c)
 
 void inherit_look(struct inherit *in, const struct iot_config *c)
 {
-	*in = (struct inherit){};
+	*in = (struct inherit){.exe = -EBADF};
 	if (fdstore_take(&in->store) < 0)
 		snprintf(in->why, sizeof(in->why), "not all that was kept for us was taken");
 	if (in->store.n == 0)
 		return;
+	in->exe = find_exe(in);
 	snprintf(in->why, sizeof(in->why), "%s", judge(in, c));
 	if (in->how == INHERIT_NOTHING)
 		inherit_drop(in);
@@ -224,6 +261,46 @@ void inherit_drop(struct inherit *in)
 	fdstore_clear(&in->store);
 	release(in);
 	in->how = INHERIT_NOTHING;
+	in->exe = -EBADF;
+}
+
+static void run_exe(int fd)
+{
+	static char name[] = "iotraced", option[] = "--finish", empty[] = "";
+	char *const argv[] = {name, option, NULL};
+	const char *e = getenv("LISTEN_FDS");
+	uint64_t n = 0;
+	char number[32];
+
+	if (!e || iot_parse_u64(e, &n) < 0 || n > INT_MAX - 3)
+		_exit(EX_OSERR);
+	/* All of them, at the numbers that they came at. */
+	for (int i = 3; i < 3 + (int)n; i++)
+		(void)fcntl(i, F_SETFD, 0);
+	snprintf(number, sizeof(number), "%d", (int)getpid());
+	setenv("LISTEN_PID", number, 1);
+	/* The service manager hears of it from us. */
+	unsetenv("NOTIFY_SOCKET");
+	unsetenv("WATCHDOG_USEC");
+	(void)execveat(fd, empty, argv, environ, AT_EMPTY_PATH);
+	_exit(EX_OSERR);
+}
+
+int inherit_finish_elsewhere(const struct inherit *in)
+{
+	int status;
+	pid_t pid;
+
+	/* It is another process that holds them now: what we have of the state is old from here on. */
+	pid = fork();
+	if (pid < 0)
+		return -errno;
+	if (pid == 0)
+		run_exe(in->exe);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -ECHILD;
 }
 
 int inherit_begin(struct inherit *in, const struct iot_config *c, const uint8_t capture_id[16])
@@ -254,6 +331,8 @@ int inherit_begin(struct inherit *in, const struct iot_config *c, const uint8_t 
 		s = adopt_edit(in->streams[i].adopt);
 		memcpy(s->capture_id, capture_id, sizeof(s->capture_id));
 		s->streams = streams;
+		if (strlen(c->state_dir) < sizeof(s->state_dir))
+			snprintf(s->state_dir, sizeof(s->state_dir), "%s", c->state_dir);
 		s->object = probes_object_hash(stream_of(i));
 		s->config = inherit_config_hash(c);
 		adopt_commit(in->streams[i].adopt);
@@ -261,9 +340,23 @@ int inherit_begin(struct inherit *in, const struct iot_config *c, const uint8_t 
 	return 0;
 }
 
+static struct adopt *any_state(const struct inherit *in)
+{
+	return in->streams[0].adopt ? in->streams[0].adopt : in->streams[1].adopt;
+}
+
+void inherit_state_dir(const struct inherit *in, char *ret, size_t size)
+{
+	struct adopt *any = any_state(in);
+
+	snprintf(ret, size, "%.*s", (int)sizeof(((struct adopt_state *)0)->state_dir) - 1,
+		 adopt_edit(any)->state_dir);
+	adopt_commit(any);
+}
+
 void inherit_capture(const struct inherit *in, uint8_t ret_id[16])
 {
-	struct adopt *any = in->streams[0].adopt ? in->streams[0].adopt : in->streams[1].adopt;
+	struct adopt *any = any_state(in);
 
 	memcpy(ret_id, adopt_edit(any)->capture_id, 16);
 	adopt_commit(any);
@@ -395,10 +488,24 @@ static int leave_stream(struct inherit *in, size_t i, struct probes *p)
 	return r;
 }
 
+/* Of the first stream of the capture, since names begin with one. */
+static int leave_exe(struct inherit *in)
+{
+	_cleanup_close_ int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	char name[FDSTORE_NAME_MAX];
+	int r;
+
+	if (fd < 0)
+		return -errno;
+	name_of(name, sizeof(name), stream_of(in->streams[0].adopt ? 0 : 1), "exe");
+	r = fdstore_put(&in->store, name, fd);
+	return r < 0 ? r : 0;
+}
+
 int inherit_leave(struct inherit *in, struct probes *const p[INHERIT_STREAMS])
 {
 	char name[FDSTORE_NAME_MAX];
-	int r = 0;
+	int r = leave_exe(in);
 
 	for (size_t i = 0; r >= 0 && i < INHERIT_STREAMS; i++)
 		if (in->streams[i].adopt)

@@ -8,6 +8,9 @@
  * nothing: each stream has a state, and these are sent last and name all streams of the capture. So without
  * one of them nothing is complete, and what does not fit is given back and forgotten; the capture then ends
  * as it would without a store, torn.
+ *
+ * Beside them lies the program itself, "<stream>.<wire>.<object>.exe": a build with other programs or another
+ * layout has it finish the capture, since only it knows how to read the rings.
  */
 #pragma once
 
@@ -21,6 +24,8 @@ enum inherit_how {
 	INHERIT_NOTHING = 0,  /* a capture of our own begins */
 	INHERIT_CONTINUE = 1, /* the predecessor's goes on */
 	INHERIT_FINISH = 2,   /* it is drained and sealed exactly, but cannot go on */
+	INHERIT_ELSEWHERE =
+		3, /* the same, by the program that has recorded it: this one cannot read it */
 };
 
 #define INHERIT_STREAMS 2U
@@ -36,6 +41,7 @@ struct inherit_stream {
 struct inherit {
 	struct fdstore store;				/* what the manager keeps now */
 	struct inherit_stream streams[INHERIT_STREAMS]; /* block, packet */
+	int exe;					/* INHERIT_ELSEWHERE: the program */
 	enum inherit_how how;
 	char why[192]; /* not CONTINUE, although something was there; or "" */
 };
@@ -61,6 +67,10 @@ int inherit_finish(struct inherit *in, const struct iot_config *c, struct store 
 int inherit_leave(struct inherit *in, struct probes *const p[INHERIT_STREAMS]) IOT_MUST_CHECK;
 /* A successor may go on with this capture, as often as it takes. */
 void inherit_went_on(struct inherit *in);
+/* INHERIT_ELSEWHERE: has the predecessor's program finish the capture, and waits. */
+int inherit_finish_elsewhere(const struct inherit *in) IOT_MUST_CHECK;
+/* Of the state: where the segments are. */
+void inherit_state_dir(const struct inherit *in, char *ret, size_t size);
 void inherit_capture(const struct inherit *in, uint8_t ret_id[16]);
 /* Does nothing where nothing is handed on. */
 void inherit_set_dead(struct inherit *in);

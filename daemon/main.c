@@ -34,6 +34,7 @@ static void block_signals(void)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN); /* RLIMIT_FSIZE: write(2) says EFBIG */
@@ -225,6 +226,8 @@ static void on_recovered(void *userdata, const struct store_recovered *r)
 struct heir {
 	struct inherit *in;
 	struct probes *const *probes;
+	bool kept; /* a successor could go on */
+	bool left;
 };
 
 static void heir_collecting(void *arg)
@@ -236,6 +239,7 @@ static void heir_collecting(void *arg)
 		inherit_went_on(h->in);
 	else
 		r = inherit_leave(h->in, h->probes);
+	h->kept = r >= 0;
 	if (r < 0)
 		log_warning("what a successor would need cannot be handed on: %s; after a crash "
 			    "the next start begins a new capture",
@@ -255,6 +259,14 @@ static void heir_ended(void *arg)
 
 	inherit_set_dead(h->in);
 	fdstore_clear(&h->in->store);
+}
+
+static bool heir_leave(void *arg)
+{
+	struct heir *h = arg;
+
+	h->left = h->kept;
+	return h->left;
 }
 
 static void heir_failed(void *arg)
@@ -277,6 +289,7 @@ static int collect(const struct args *args, struct iot_config **config, struct s
 		.collecting = heir_collecting,
 		.filter = heir_filter,
 		.ended = heir_ended,
+		.leave = heir_leave,
 		.failed = heir_failed,
 	};
 	const struct manager_options mo = {
@@ -296,7 +309,42 @@ static int collect(const struct args *args, struct iot_config **config, struct s
 	*config = NULL;
 	r = manager_start(m, &err);
 	r = r ? fail(r, &err, -EIO) : manager_run(m);
+	/* Whatever was freed in an orderly way would be detached, or given up: a successor needs it as it is. */
+	if (h.left)
+		_exit(r);
 	manager_free(m);
+	return r;
+}
+
+/* Of what cannot be gone on with. Takes probes. */
+static int finish(const struct iot_config *c, struct inherit *in, struct store *store,
+		  struct probes *probes[2], int error, struct iot_error *err)
+{
+	char name[256] = "";
+
+	if (error >= 0) {
+		notify_extend(RECOVER_EXTEND_USEC, "sealing what a predecessor recorded");
+		error = inherit_finish(in, c, store, probes, name, sizeof(name), err);
+	}
+	if (error < 0)
+		log_warning("the capture before cannot be gone on with: %s",
+			    err->text[0] ? err->text : strerror(-error));
+	else
+		log_info("the capture before ends with %s: %s", name, in->why);
+	return error;
+}
+
+static int finish_elsewhere(struct inherit *in)
+{
+	int r;
+
+	log_info("the capture before is ended by the program that recorded it: %s", in->why);
+	notify_extend(RECOVER_EXTEND_USEC, "having sealed what a predecessor recorded");
+	r = inherit_finish_elsewhere(in);
+	if (r < 0)
+		log_warning("the capture before could not be ended by its program: %s",
+			    strerror(-r));
+	inherit_drop(in);
 	return r;
 }
 
@@ -310,7 +358,6 @@ static int adopt(const struct iot_config *c, struct inherit *in, struct store **
 	struct iot_error err = {0};
 	struct probes *probes[2] = {NULL, NULL};
 	struct store *store = NULL;
-	char name[256] = "";
 	uint8_t capture_id[16];
 	int r;
 
@@ -318,6 +365,10 @@ static int adopt(const struct iot_config *c, struct inherit *in, struct store **
 	if (in->how == INHERIT_NOTHING) {
 		if (in->why[0])
 			log_info("nothing is gone on with: %s", in->why);
+		return EX_OK;
+	}
+	if (in->how == INHERIT_ELSEWHERE) {
+		(void)!finish_elsewhere(in);
 		return EX_OK;
 	}
 	inherit_capture(in, capture_id);
@@ -332,18 +383,49 @@ static int adopt(const struct iot_config *c, struct inherit *in, struct store **
 		ret_probes[1] = probes[1];
 		return EX_OK;
 	}
-	if (r >= 0) {
-		notify_extend(RECOVER_EXTEND_USEC, "sealing what a predecessor recorded");
-		r = inherit_finish(in, c, store, probes, name, sizeof(name), &err);
-	}
-	if (r < 0)
-		log_warning("the capture before cannot be gone on with: %s",
-			    err.text[0] ? err.text : strerror(-r));
-	else
-		log_info("the capture before ends with %s: %s", name, in->why);
+	(void)!finish(c, in, store, probes, r, &err);
 	store_close(store);
 	inherit_drop(in);
 	return EX_OK;
+}
+
+/*
+ * Nothing but seal what was inherited, wherever it is: without a configuration, or, alone, for a successor of another
+ * build, which has found out already whose it is.
+ */
+static int only_finish(const char *why, bool alone)
+{
+	_cleanup_(iot_config_freep) struct iot_config *c = NULL;
+	struct iot_error err = {0};
+	struct inherit in;
+	char dir[512];
+	int r;
+
+	block_signals();
+	r = iot_config_defaults(&c);
+	if (r < 0)
+		return fail(EX_OSERR, &err, r);
+	inherit_look(&in, c);
+	if (in.how == INHERIT_ELSEWHERE) {
+		r = alone ? -ENOEXEC : finish_elsewhere(&in);
+	} else if (in.how != INHERIT_NOTHING) {
+		struct probes *probes[2] = {NULL, NULL};
+		struct store *store = NULL;
+		uint8_t capture_id[16];
+
+		in.how = INHERIT_FINISH;
+		snprintf(in.why, sizeof(in.why), "%s", why);
+		inherit_state_dir(&in, dir, sizeof(dir));
+		inherit_capture(&in, capture_id);
+		r = store_open(dir, capture_id, &store, &err);
+		if (r >= 0)
+			r = inherit_probes(&in, c, probes, &err);
+		r = finish(c, &in, store, probes, r, &err);
+		store_close(store);
+		inherit_drop(&in);
+	}
+	inherit_done(&in);
+	return r < 0 ? EX_OSERR : EX_OK;
 }
 
 /* A capture of our own. */
@@ -400,7 +482,7 @@ int main(int argc, char **argv)
 	_cleanup_(iot_config_freep) struct iot_config *config = NULL;
 	struct iot_error err = {0};
 	struct args args;
-	int r;
+	int r, code;
 
 	log_open();
 	r = args_parse(argc, argv, &args, &err);
@@ -414,9 +496,16 @@ int main(int argc, char **argv)
 		puts("iotraced " IOTRACED_VERSION);
 		return EX_OK;
 	}
+	if (args.mode == ARGS_FINISH)
+		return only_finish("its program was replaced", true);
 	r = manager_load_config(&args, &config, &err);
-	if (r < 0)
-		return fail(r == -ENOMEM ? EX_OSERR : EX_CONFIG, &err, r);
+	if (r < 0) {
+		code = fail(r == -ENOMEM ? EX_OSERR : EX_CONFIG, &err, r);
+		/* The service manager drops what nobody goes on with: then it is sealed before. */
+		if (args.mode == ARGS_RUN)
+			(void)only_finish("the configuration is wrong", false);
+		return code;
+	}
 	if (log_set_level(config->log_level) < 0)
 		log_warning("log_level %s is not known", config->log_level);
 	if (args.mode == ARGS_CHECK_CONFIG) {

@@ -59,6 +59,7 @@ struct manager {
 	sd_event_source *duration;
 	sd_event_source *extend;
 	unsigned int n_extends;
+	sd_event_source *leave; /* the time that handing on may take */
 	uint64_t watchdog_usec;
 	uint64_t n_ticks;
 	char status_line[256];

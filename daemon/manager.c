@@ -6,6 +6,9 @@
  * collected), then the worker, which opens the gate and its first segment; READY comes after that.
  * Stop is the reverse, and a job: gate closed, probes detached, the worker drained and sealed, while the
  * loop goes on to answer, to ask the service manager for time and to feed the watchdog.
+ *
+ * Leaving the capture to a successor is to die on purpose: nothing is closed or detached, as with SIGKILL. Only the
+ * segments are sealed before, while others are opened, so that little depends on a successor that never comes.
  */
 #include "daemon/control-socket.h"
 #include "daemon/manager-private.h"
@@ -18,6 +21,7 @@
 #include <sys/utsname.h>
 
 #define STOP_EXTEND_USEC (10ULL * 1000 * 1000)
+#define LEAVE_USEC (5ULL * 1000 * 1000)
 
 struct stop_job {
 	struct manager *m;
@@ -124,6 +128,52 @@ void manager_stop(struct manager *m, const char *why)
 	}
 }
 
+/* ---- leaving ---------------------------------------------------------------------------------- */
+
+/* A segment that cannot be sealed now is one that the successor seals. */
+static int leave_run(void *arg)
+{
+	struct manager *m = arg;
+	char name[128];
+
+	for (size_t i = 0; i < m->n_streams; i++)
+		(void)!worker_rotate(m->streams[i].worker, IOT_SEAL_REQUEST, name, sizeof(name));
+	return 0;
+}
+
+static void leave_done(void *arg, int result)
+{
+	struct manager *m = arg;
+
+	(void)result;
+	sd_event_exit(m->event, 0);
+}
+
+static int on_leave_time(sd_event_source *source, uint64_t usec, void *userdata)
+{
+	(void)source;
+	(void)usec;
+	leave_done(userdata, 0);
+	return 0;
+}
+
+static void manager_leave(struct manager *m)
+{
+	if (m->stopping)
+		return;
+	if (!m->heir || !m->heir->leave(m->heir->arg)) {
+		manager_stop(m, "SIGUSR1, and nobody keeps what a successor would need");
+		return;
+	}
+	m->stopping = true;
+	log_info("SIGUSR1: leaving the capture to a successor");
+	notify_stopping("leaving the capture to a successor");
+	if (jobs_submit(m->jobs, leave_run, leave_done, m) < 0 ||
+	    sd_event_add_time_relative(m->event, &m->leave, CLOCK_MONOTONIC, LEAVE_USEC, 0,
+				       on_leave_time, m) < 0)
+		leave_done(m, 0);
+}
+
 /* ---- event sources ---------------------------------------------------------------------------- */
 
 static int on_terminate(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
@@ -138,6 +188,14 @@ static int on_hangup(sd_event_source *source, const struct signalfd_siginfo *si,
 	(void)source;
 	(void)si;
 	manager_reload(userdata);
+	return 0;
+}
+
+static int on_leave(sd_event_source *source, const struct signalfd_siginfo *si, void *userdata)
+{
+	(void)source;
+	(void)si;
+	manager_leave(userdata);
 	return 0;
 }
 
@@ -311,6 +369,8 @@ int manager_new(const struct manager_options *opts, struct manager **ret, struct
 	if (r >= 0)
 		r = sd_event_add_signal(m->event, NULL, SIGHUP, on_hangup, m);
 	if (r >= 0)
+		r = sd_event_add_signal(m->event, NULL, SIGUSR1, on_leave, m);
+	if (r >= 0)
 		r = jobs_new(m->event, &m->jobs);
 	if (r < 0) {
 		iot_error_set(err, r, "event loop: %s", strerror(-r));
@@ -427,6 +487,7 @@ struct manager *manager_free(struct manager *m)
 	manager_programs_stop(m);
 	sd_event_source_disable_unref(m->duration);
 	sd_event_source_disable_unref(m->extend);
+	sd_event_source_disable_unref(m->leave);
 	for (size_t i = 0; i < m->n_streams; i++) {
 		sd_event_source_disable_unref(m->streams[i].attention);
 		m->streams[i].worker = worker_free(m->streams[i].worker);

@@ -25,6 +25,7 @@ struct manager_heir {
 		void *arg); /* segments are open: from now on there is something to leave */
 	void (*filter)(void *arg, const struct iot_config *c); /* NULL: is being changed */
 	void (*ended)(void *arg);			       /* sealed for good */
+	bool (*leave)(void *arg);  /* we end without sealing; false: nobody could go on */
 	void (*failed)(void *arg); /* the predecessor's capture cannot be gone on with */
 };
 

@@ -56,6 +56,20 @@ kill_at() {
 }
 died() { [ "$(count exit)" -ge "$1" ]; }
 
+# restart [PROGRAM]	as a service manager does for `restart`: told to leave, then to end; the next one is PROGRAM
+restart() {
+	local n pid
+	wait_for 30 collecting
+	n=$(count ready)
+	pid=$(cat "$iot_dir/pid")
+	[ -z "${1:-}" ] || echo "$1" >"$iot_dir/argv0"
+	: >"$iot_dir/again"
+	kill -USR1 "$pid"
+	kill -TERM "$pid" 2>/dev/null
+	wait_for 60 ready $((n + 1)) || not_ok "$phase: restart" "no READY within 60 s"
+	rm "$iot_dir/again"
+}
+
 # Deaths of successors follow deaths that leave them something to do. $rounds times through all of them.
 named() {
 	local i
@@ -94,7 +108,7 @@ adopt_whole() {
 # verdict CAPTURE	1: the first that began, 2: the second
 verdict() {
 	local id
-	id=$(sed -n 's/.*recording to .* capture \([0-9a-f]*\)$/\1/p' "$iot_log" | sed -n "$1p")
+	id=$(sed -n 's/.*recording to .* capture \([0-9a-f]*\)$/\1/p' "$iot_log" | awk '!seen[$0]++' | sed -n "$1p")
 	"$IOTRACECTL" verify "$iot_state"/*-"$id"-*.iot >"$iot_dir/verify-$1.txt" 2>&1
 	echo $?
 }

@@ -7,9 +7,9 @@
 # probe records and ledger together are every number that was sent, once; the kernel's own count of drops agrees; books
 # balance, and the verdict is what it would be without the kills. With the block stream beside it, both go on.
 #
-# usage: test-adopt-packet.sh [PHASE...]	of: one both small named config (all)
+# usage: test-adopt-packet.sh [PHASE...]	of: one both small named config upgrade (all)
 #
-# IOT_ADOPT_KILLS (default 6) and IOT_ADOPT_NAMED (default 1) as in test-adopt.sh. With functions: tests/vm/adopt-functions.sh.
+# IOT_ADOPT_KILLS (default 4) and IOT_ADOPT_NAMED (default 1) as in test-adopt.sh. With functions: tests/vm/adopt-functions.sh.
 #
 # timeout: 480
 
@@ -35,7 +35,7 @@ cleanup() {
 	rm -rf "$dir"
 }
 trap cleanup EXIT
-kills=${IOT_ADOPT_KILLS:-6}
+kills=${IOT_ADOPT_KILLS:-4}
 rounds=${IOT_ADOPT_NAMED:-1}
 
 # Ports that nobody listens at; one for each 1024 datagrams. Whoever else sends there would be counted, too.
@@ -122,7 +122,7 @@ proved() {
 
 phase_one() {
 	begin "one ring"
-	assert_eq "one ring: state, rings, links, programs, maps are kept" "link map prog ring state" \
+	assert_eq "one ring: state, rings, links, programs, maps and the daemon are kept" "exe link map prog ring state" \
 		"$(sed -n 's/^fd packet\.[0-9a-f]\{16\}\.[0-9a-f]\{16\}\.\([a-z]*\).*/\1/p' "$sup" | sort -u | xargs)"
 	kill_random "$kills"
 	end
@@ -202,7 +202,35 @@ phase_config() {
 	assert_eq "$phase: one gap, between the captures" 1 "$(awk 'NR > 1 && $1 != last + 1 { n++ } { last = $1 } END { print n + 0 }' "$iot_dir/numbers")"
 }
 
-[ $# -gt 0 ] || set -- one both small named config
+# To another file with the same layout, to another layout, and back. The first goes on; the others end one capture, to
+# its last record, and begin the next.
+phase_upgrade() {
+	local i
+	begin "upgrade"
+	cp "$IOTRACED" "$dir/new"
+	echo >>"$dir/new"
+	sleep 0.3
+	restart "$dir/new"
+	sleep 0.3
+	restart "$tools/iotraced-other-layout"
+	sleep 0.3
+	restart "$IOTRACED"
+	sleep 0.3
+	end
+	assert_eq "$phase: gone on with, and two captures more" "1 3" "$(grep -c 'going on recording' "$iot_log") $(captures)"
+	assert_eq "$phase: it says why" 2 "$(grep -c 'is ended by the program that recorded it: this build reads another layout' "$iot_log")"
+	assert_eq "$phase: all are sealed by the daemon" '["shutdown","shutdown","shutdown"]' \
+		"$(jq -c 'group_by(.name | split("-")[1]) | map(last.reason)' "$iot_dir/segments.json")"
+	assert_eq "$phase: the books balance" 0 "$(whole .whole.books_unbalanced)"
+	for ((i = 1; i <= 3; i++)); do
+		assert_eq "$phase: capture $i is proved" 0 "$(verdict $i)"
+	done
+	numbers net_dev_queue 42 | sort -n >"$iot_dir/numbers"
+	assert_eq "$phase: none twice" 0 "$(uniq -d "$iot_dir/numbers" | wc -l)"
+	assert_eq "$phase: two gaps, between the captures" 2 "$(awk 'NR > 1 && $1 != last + 1 { n++ } { last = $1 } END { print n + 0 }' "$iot_dir/numbers")"
+}
+
+[ $# -gt 0 ] || set -- one both small named config upgrade
 for arg; do
 	"phase_${arg//-/_}"
 done

@@ -7,7 +7,7 @@
 # goes on: records and ledger together are what /proc/diskstats counted, nothing twice, books balance, and the
 # verdict is what it would be without the kills. And what cannot be gone on with ends exactly, or as torn as it is.
 #
-# usage: test-adopt.sh [PHASE...]	of: one two small named named-two config programs lost part (all)
+# usage: test-adopt.sh [PHASE...]	of: one two small named named-two restart wrong config programs lost part (all)
 #
 # IOT_ADOPT_KILLS (default 8): kills at random for each kind of rings. IOT_ADOPT_NAMED (default 1): rounds
 # through the named points. A longer count than make check's: IOT_ADOPT_KILLS=500 IOT_ADOPT_NAMED=10.
@@ -105,7 +105,7 @@ proved() {
 
 phase_one() {
 	begin "one ring"
-	assert_eq "one ring: state, rings, links, programs, maps are kept" "link map prog ring state" \
+	assert_eq "one ring: state, rings, links, programs, maps and the daemon are kept" "exe link map prog ring state" \
 		"$(sed -n 's/^fd block\.[0-9a-f]\{16\}\.[0-9a-f]\{16\}\.\([a-z]*\).*/\1/p' "$sup" | sort -u | xargs)"
 	load --rw=randrw --iodepth=8 --rate_iops=2000
 	kill_random "$kills"
@@ -155,6 +155,44 @@ phase_named_two() {
 	proved
 }
 
+# ---- restarted ----------------------------------------------------------------------------------------------
+
+phase_restart() {
+	local i
+	begin "restarts"
+	load --rw=randrw --iodepth=8 --rate_iops=2000
+	for ((i = 0; i < 4; i++)); do
+		pause $((RANDOM % 400))
+		restart
+	done
+	end
+	exact
+	proved
+	assert_eq "restarts: each was left, none was killed" "4 0" "$(grep -c 'leaving the capture to a successor' "$iot_log") $(grep -c '^exit [0-9]* [1-9]' "$sup")"
+	assert_eq "restarts: what has ended is kept no longer" "$(count fd)" "$(count remove)"
+}
+
+# The service manager gives up on what cannot start, and drops what it keeps: so that is sealed before.
+phase_wrong() {
+	begin "wrong configuration"
+	change() {
+		echo 'streams: [' >>"$iot_dir/config.yaml"
+		: >"$iot_dir/again"
+		kill -USR1 "$(cat "$iot_dir/pid")"
+		wait_for 30 refused || not_ok "$phase: start" "not refused"
+		sed -i '$d' "$iot_dir/config.yaml"
+	}
+	refused() { grep -q '^exit [0-9]* 78' "$sup"; }
+	load --rw=randrw --iodepth=8 --rate_iops=2000
+	sleep 0.5
+	change
+	wait_for 30 ready 2 || not_ok "$phase: start" "no READY within 30 s"
+	rm "$iot_dir/again"
+	sleep 0.5
+	end
+	finished "the configuration is wrong"
+}
+
 # ---- what cannot be gone on with ----------------------------------------------------------------------------
 
 # A short load, a start that finds CHANGE made by a function, another load. What the two captures are is the caller's.
@@ -195,6 +233,16 @@ phase_programs() {
 	assert_status "other programs: a byte differs" 1 cmp -s "$IOTRACED" "$dir/other"
 	change() { echo "$dir/other" >"$iot_dir/argv0"; }
 	changed change
+	finished "its program was replaced"
+	assert_grep "other programs: by whom" "is ended by the program that recorded it: this build has other programs" "$iot_log"
+	# Without that program, what the two builds have in common is enough.
+	begin "other programs alone"
+	echo ".exe" >"$iot_dir/forget"
+	change() {
+		echo "$dir/other" >"$iot_dir/argv0"
+		kill -USR2 "$sup_pid"
+	}
+	changed change
 	finished "this build has other programs"
 }
 
@@ -225,7 +273,7 @@ phase_part() {
 	assert_grep "not all kept: it says so" "cannot be gone on with: not all rings were inherited" "$iot_log"
 }
 
-[ $# -gt 0 ] || set -- one two small named named-two config programs lost part
+[ $# -gt 0 ] || set -- one two small named named-two restart wrong config programs lost part
 for arg; do
 	"phase_${arg//-/_}"
 done

@@ -11,6 +11,7 @@
  *
  * DIRECTORY/pid	the command's process id while it runs
  * DIRECTORY/env.N	NAME=VALUE lines for the next start, the lowest N first, removed once used
+ * DIRECTORY/again	exists: the command is started again when it ends with status 0, too, as for a restart
  * DIRECTORY/argv0	a program to start instead of COMMAND from now on
  * SIGTERM		passed on; the end of the command is ours then, with its status
  * SIGUSR1		the command is killed (and started again)
@@ -231,6 +232,7 @@ static void receive(int fd)
 /* Returns when the command is to be started again. */
 static void bury(int notify_fd, unsigned int *failures)
 {
+	char again[256];
 	int status, code;
 
 	if (waitpid(child, &status, WNOHANG) != child)
@@ -245,8 +247,9 @@ static void bury(int notify_fd, unsigned int *failures)
 	}
 	code = WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 	printf("exit %d %d\n", (int)child, code);
-	*failures = WIFSIGNALED(status) ? 0 : *failures + 1;
-	if (ending || code == 0 || *failures >= MAX_FAILURES)
+	*failures = WIFSIGNALED(status) || code == 0 ? 0 : *failures + 1;
+	path_of(again, sizeof(again), "again");
+	if (ending || (code == 0 && access(again, F_OK) != 0) || *failures >= MAX_FAILURES)
 		exit(code);
 	start();
 }
