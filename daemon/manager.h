@@ -41,7 +41,7 @@ struct manager_options {
 int manager_load_config(const struct args *args, struct iot_config **ret,
 			struct iot_error *err) IOT_MUST_CHECK;
 
-/* SIGTERM, SIGINT and SIGHUP must be blocked in every thread already. */
+/* SIGTERM, SIGINT, SIGHUP and SIGUSR1 must be blocked in every thread already. */
 int manager_new(const struct manager_options *opts, struct manager **ret,
 		struct iot_error *err) IOT_MUST_CHECK;
 /* Control socket, worker, timers, READY. Returns 0 or an exit code (sysexits) with err. */

@@ -341,6 +341,7 @@ static int setup(void **state)
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGUSR1);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	strcpy(f->dir, "/tmp/iot-manager-XXXXXX");
 	assert_non_null(mkdtemp(f->dir));

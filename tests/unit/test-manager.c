@@ -89,6 +89,18 @@ static void test_stop_with_a_stalled_disk(void **state)
 		close(fds[i]);
 }
 
+/* Nobody keeps what a successor would need: then leaving is stopping. */
+static void test_leaving_to_nobody_stops(void **state)
+{
+	struct fixture *f = *state;
+
+	run_ms(f, 50);
+	kill(getpid(), SIGUSR1);
+	assert_int_equal(manager_run(f->m), 0);
+	assert_int_equal(world.n_stop, 1);
+	assert_string_equal(world.trace, "gate-closed detach");
+}
+
 static void test_filter_changes_in_order(void **state)
 {
 	struct fixture *f = *state;
@@ -269,6 +281,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_stalled_disk_does_not_stop_the_loop, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(test_stop_with_a_stalled_disk, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_leaving_to_nobody_stops, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_filter_changes_in_order, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_questions_change_nothing, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_swap_is_dropped_in_order, setup, teardown),
