@@ -30,35 +30,43 @@ struct iot_shipped *iot_shipped_free(struct iot_shipped *s)
 	return NULL;
 }
 
-static int read_text(const char *path, char **ret, size_t *ret_len)
+/* The whole file and a NUL, or NULL and *ret_error, a negative errno. */
+static char *read_text(const char *path, size_t *ret_len, int *ret_error)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	_cleanup_free_ char *text = NULL;
 	struct stat st;
 	size_t len = 0;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX)
-		return -EINVAL;
+	if (fd < 0 || fstat(fd, &st) < 0) {
+		*ret_error = -errno;
+		return NULL;
+	}
+	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX) {
+		*ret_error = -EINVAL;
+		return NULL;
+	}
 	text = malloc((size_t)st.st_size + 1);
-	if (!text)
-		return -ENOMEM;
+	if (!text) {
+		*ret_error = -ENOMEM;
+		return NULL;
+	}
 	while (len < (size_t)st.st_size) {
 		ssize_t n = read(fd, text + len, (size_t)st.st_size - len);
 
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
-			return -errno;
+		if (n < 0) {
+			*ret_error = -errno;
+			return NULL;
+		}
 		if (n == 0)
 			break;
 		len += (size_t)n;
 	}
 	text[len] = '\0';
-	*ret = IOT_TAKE_PTR(text);
 	*ret_len = len;
-	return 0;
+	return IOT_TAKE_PTR(text);
 }
 
 /* Cuts line at its blanks; false if it is not NAME BYTES MTIME DIGEST. */
@@ -127,12 +135,12 @@ int iot_shipped_load(const char *path, struct iot_shipped **ret, struct iot_erro
 {
 	_cleanup_(iot_shipped_freep) struct iot_shipped *s = calloc(1, sizeof(*s));
 	size_t len = 0;
-	int r;
+	int r = 0;
 
 	if (!s)
 		return iot_error_set(err, -ENOMEM, "out of memory");
-	r = read_text(path, &s->text, &len);
-	if (r < 0)
+	s->text = read_text(path, &len, &r);
+	if (!s->text)
 		return iot_error_set(err, r, "%s: %s", path, strerror(-r));
 	s->destination = "";
 	r = parse(s, len);

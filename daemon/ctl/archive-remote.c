@@ -87,7 +87,7 @@ static int finish(pid_t pid, const char *what, struct iot_error *err)
 static int run(const char *what, const char *a, const char *b, struct iot_error *err)
 {
 	const char *const argv[] = {RCLONE, what, a, b, NULL};
-	pid_t pid;
+	pid_t pid = 0;
 	int r;
 
 	r = start((char *const *)argv, &pid, NULL);
@@ -102,7 +102,7 @@ static int read_back(const char *path, const struct archive_item *item, struct i
 	_cleanup_close_ int fd = -EBADF;
 	char digest[IOT_DIGEST_LEN + 1];
 	uint64_t bytes = 0;
-	pid_t pid;
+	pid_t pid = 0;
 	int r, result;
 
 	r = start((char *const *)argv, &pid, &fd);
