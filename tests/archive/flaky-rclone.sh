@@ -17,14 +17,15 @@ for ((i = 0; i < $#; i++)); do
 	esac
 done
 digit=$(printf '%s' "seed $n" | md5sum | cut -c1)
+# Whether a bad copy is noticed shows only if the rename and the read behind it are let through.
+! tail -n 2 "$FLAKY_LOG" | grep -qE ' (corrupted|shortened)$' || digit=f
 if [[ ! $digit =~ [0-3] ]]; then
 	echo "$verb ok" >>"$FLAKY_LOG"
 	exec "$FLAKY_RCLONE" "$@"
 fi
-kinds=(refused answer-lost corrupted killed shortened)
-kind=${kinds[$(grep -cv ' ok$' "$FLAKY_LOG") % 5]}
-# What an upload can suffer from, it alone can.
-[ "$verb" = copyto ] || [ "$kind" = answer-lost ] || [ "$kind" = killed ] || kind=refused
+kinds=(corrupted refused shortened answer-lost killed)
+[ "$verb" = copyto ] || kinds=(refused answer-lost killed)
+kind=${kinds[$(grep "^$verb " "$FLAKY_LOG" | grep -cv ' ok$') % ${#kinds[@]}]}
 echo "$verb $kind" >>"$FLAKY_LOG"
 case $kind in
 refused) exit 1 ;;
