@@ -4,6 +4,9 @@
 #
 # What the tests of remotes share: segments to ship, a remote that fails, and what has to have become of it.
 
+# What this host says about other servers does not concern the ones of the tests.
+unset AWS_CA_BUNDLE http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY
+
 # make_segments DIRECTORY	all of golden/v1 that are sealed, under names of the daemon's
 make_segments() {
 	local file n=0
