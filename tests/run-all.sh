@@ -12,7 +12,7 @@
 #	fuzz-smoke	$B/tests/fuzz-replay/fuzz-*, tests/fuzz/test-*.sh
 #	lint		tests/lint/test-*.sh			make lint, one result a part
 #	live		tests/live/test-*.sh			on this host, as root, one at a time
-#	archive		tests/archive/test-*.sh			remotes on this host: sshd, an S3 server
+#	archive		tests/archive/test-*.sh			a remote on this host: sshd
 #	packages	tests/packages/test-*.sh		builds packages and installs them into directories
 #	systemd		tests/systemd/test-*.sh			in a machine with this Debian's systemd, one at a time
 #	browser		tests/browser/test-*.sh			in headless Chromium
