@@ -88,7 +88,7 @@ _iotraced() {
 	case ${COMP_WORDS[COMP_CWORD - 1]} in
 	--config | --state-dir | --socket) mapfile -t COMPREPLY < <(compgen -f -- "$cur") ;;
 	--duration) ;;
-	*) mapfile -t COMPREPLY < <(compgen -W "--config --state-dir --socket --duration --check-config --probe-check \
+	*) mapfile -t COMPREPLY < <(compgen -W "--config --state-dir --socket --duration --check-config --probe-check --finish \
 		--version --help" -- "$cur") ;;
 	esac
 }
