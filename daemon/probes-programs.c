@@ -68,7 +68,7 @@ static void out_of_numbers(struct probes *p)
 			continue;
 		row->error = -ENOSPC;
 		snprintf(row->detail, sizeof(row->detail),
-			 "%u programs were seen; those loaded since are not observed",
+			 "%d programs were seen; those loaded since are not observed",
 			 PROGRAMS_MAX);
 		row->state = IOT_ATTACH_REFUSED;
 	}

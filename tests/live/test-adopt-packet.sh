@@ -223,7 +223,7 @@ phase_upgrade() {
 		"$(jq -c 'group_by(.name | split("-")[1]) | map(last.reason)' "$iot_dir/segments.json")"
 	assert_eq "$phase: the books balance" 0 "$(whole .whole.books_unbalanced)"
 	for ((i = 1; i <= 3; i++)); do
-		assert_eq "$phase: capture $i is proved" 0 "$(verdict $i)"
+		assert_eq "$phase: capture $i is proved" 0 "$(verdict "$i")"
 	done
 	numbers net_dev_queue 42 | sort -n >"$iot_dir/numbers"
 	assert_eq "$phase: none twice" 0 "$(uniq -d "$iot_dir/numbers" | wc -l)"

@@ -163,6 +163,7 @@ phase_restart() {
 	load --rw=randrw --iodepth=8 --rate_iops=2000
 	for ((i = 0; i < 4; i++)); do
 		pause $((RANDOM % 400))
+		# shellcheck disable=SC2119 # no option
 		restart
 	done
 	end

@@ -156,10 +156,10 @@ assert_grep "and names the file" "^iotracectl: $dir/gone/state/block-[0-9a-f]{32
 	iot_setup "$dir/one-gone"
 	iot_start || exit 9
 	rm -f "$iot_state"/*.open
-	ctl rotate >"$dir/rotate.txt" 2>&1
-	echo "$?" >>"$dir/rotate.txt"
-	ctl rotate >>"$dir/rotate.txt" 2>&1
-	echo "$?" >>"$dir/rotate.txt"
+	for _ in 1 2; do
+		ctl rotate 2>&1
+		echo "$?"
+	done >"$dir/rotate.txt"
 	ctl --json status >"$dir/status.json"
 	ctl status >"$dir/status.txt"
 	wait_for 5 grep -q 'segment 1 could not be sealed' "$iot_log"
