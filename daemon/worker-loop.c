@@ -174,6 +174,8 @@ static void answer_flush(struct worker *w)
 	else if (st.st_nlink == 0)
 		r = -ENOENT;
 	w->flush.started = w->flush_wanted;
+	/* Who asks for the status next is to find there what the files hold. */
+	worker_status_update(w);
 	pthread_mutex_lock(&w->lock);
 	w->flush_result = r;
 	store_name(w->store, w->stream, o->seq, false, w->flush_name, sizeof(w->flush_name));

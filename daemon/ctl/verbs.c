@@ -17,8 +17,9 @@ static const struct ctl_verb verbs[] = {
 	 "iotracectl status"},
 	{"top", "", "What happens now: rates, latencies, drops, losses", verb_top,
 	 CTL_LIVE | CTL_TAKES_FILTERS | CTL_TAKES_TOP,
-	 "In a terminal, until q; elsewhere a window below the other. Each is of its --interval,\n"
-	 "shown 1.3 s after it has ended. Reads the daemon's files, which have to be readable.\n",
+	 "In a terminal, until q; elsewhere a window below the other. Each is of its\n"
+	 "--interval, shown 1.3 s after it has ended. Reads the daemon's files, which have\n"
+	 "to be readable.\n",
 	 "iotracectl top --dev nvme0n1"},
 	{"inflight", "", "Requests that have not completed, oldest first", verb_inflight, CTL_LIVE,
 	 "Where something hangs, it is at the top.\n", "iotracectl inflight"},
@@ -87,10 +88,10 @@ static const struct ctl_verb verbs[] = {
 	 "iotracectl recover --output /tmp block-0123456789abcdef0123456789abcdef-0000000001.open"},
 	{"archive", "DESTINATION [DIRECTORY]", "Copy sealed segments into an archive, verified",
 	 verb_archive, CTL_TAKES_STATE | CTL_TAKES_ARCHIVE,
-	 "DESTINATION: a directory that exists (/srv/archive, ./here), or a remote of rclone\n"
-	 "(remote:path). Segments of DIRECTORY (default $IOTRACED_STATE_DIR or\n"
-	 "/var/lib/iotraced) go to host=H/stream=S/date=D below it and are read back; those that\n"
-	 "fail are tried again until all have arrived.\n",
+	 "DESTINATION: a directory that exists (/srv/archive, ./here), or a remote of\n"
+	 "rclone (remote:path). Segments of DIRECTORY (default $IOTRACED_STATE_DIR or\n"
+	 "/var/lib/iotraced) go to host=H/stream=S/date=D below it and are read back;\n"
+	 "those that fail are tried again until all have arrived.\n",
 	 "iotracectl archive s3:traces/iotraced"},
 	{"export", "--format=FORMAT [PATH...]", "Convert to a format of other tools", verb_export,
 	 CTL_TAKES_FILTERS | CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT,

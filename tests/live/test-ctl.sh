@@ -494,11 +494,11 @@ fails "an output for a verb without one" 2 'it belongs to recover and export$' "
 for filter in "--since 12:00" "--until now" "--dev sda" "--op read" "--swap in" "--pid 1" "--comm x" "--min-latency 1s" "--id 1"; do
 	for verb in status inflight rotate flush probes config verify recover; do
 		# shellcheck disable=SC2086 # an option with its value
-		fails "$verb: refuses $filter" 2 "^iotracectl: ${filter%% *} does not go with $verb, .*; cat, follow, report and export do$" \
+		fails "$verb: refuses $filter" 2 "^iotracectl: ${filter%% *} does not go with $verb, .*; top, cat, follow, report and export do$" \
 			"$ctl" --socket /nonexistent $verb $filter
 	done
 done
-fails "segments: refuses what it does not filter by" 2 'takes --since and --until only; cat, follow, report and export take all' \
+fails "segments: refuses what it does not filter by" 2 'takes --since and --until only; top, cat, follow, report and export take all' \
 	"$ctl" segments --op read whole
 for verb in segments cat report verify recover "export --format=csv"; do
 	# shellcheck disable=SC2086 # a verb with its option
@@ -514,11 +514,11 @@ assert_eq "the last device number" 0 "$("$ctl" cat --dev 4095:1048575 whole 2>/d
 "$ctl" --help >help.txt
 assert_eq "help: exit code" 0 $?
 assert_grep "help" '^  export ' help.txt
-assert_eq "help: live verbs under their heading" "status inflight rotate flush probes config" \
+assert_eq "help: live verbs under their heading" "status top inflight rotate flush probes config" \
 	"$(sed -n '/^Verbs for the running daemon/,/^$/p' help.txt | awk '/^  [a-z]/ { print $1 }' | paste -sd ' ')"
-assert_eq "help: the other verbs under theirs" "segments cat follow report replay explain drops verify recover export" \
+assert_eq "help: the other verbs under theirs" "segments cat follow report replay explain drops verify recover archive export" \
 	"$(sed -n '/^Verbs for segments/,/^$/p' help.txt | awk '/^  [a-z]/ { print $1 }' | paste -sd ' ')"
-for verb in status inflight rotate flush probes config segments cat follow report replay explain drops verify recover export; do
+for verb in status top inflight rotate flush probes config segments cat follow report replay explain drops verify recover archive export; do
 	"$ctl" $verb --help >one.txt
 	assert_eq "help of $verb" "0 1" "$? $(grep -c "^Usage: iotracectl \[OPTIONS\] $verb" one.txt)"
 	assert_grep "help of $verb: an example" "^  iotracectl $verb" one.txt

@@ -95,6 +95,7 @@ wait_for 5 sees '^q ends' || not_ok "terminal: smaller" "$(screen)"
 assert_num "terminal: no line goes on in the next" "$(screen | grep -c .)" -le 9
 assert_eq "terminal: the loss line is still there" 1 "$(screen | grep -c '^Record  block')"
 mux resize-window -x 100 -y 30
+wait_for 5 sees ' PROCESS$' || not_ok "terminal: larger" "$(screen)"
 mux send-keys ' '
 wait_for 5 sees '^Held; space goes on' || not_ok "terminal: held" "$(screen)"
 held=$(screen)
@@ -115,10 +116,14 @@ follower=
 follower=$!
 wait_for 10 test -s "$dir/stopped"
 kill -STOP "$follower"
-before=$(ctl --json status | jq '[.streams[].records] | add')
-dd if=/dev/zero of="$loop" bs=4k count=500 oflag=direct status=none
-ctl flush >/dev/null
-assert_num "stopped: the daemon goes on" $(($(ctl --json status | jq '[.streams[].records] | add') - before)) -ge 400
+recorded() {
+	ctl flush >/dev/null || not_ok "stopped: flush" "exit code $?"
+	ctl --json status | jq '[.streams[].records] | add'
+}
+before=$(recorded)
+dd if=/dev/zero of="$loop" bs=4k count=500 oflag=direct status=none || not_ok "stopped: dd" "exit code $?"
+after=$(recorded)
+assert_num "stopped: the daemon goes on (from $before records to $after)" $((after - before)) -ge 400
 kill -CONT "$follower"
 iot_stop
 wait "$follower"
