@@ -5,7 +5,8 @@
 # not show).
 #
 # A file that was found good is not looked at again while nothing has changed that its verdict depends on: the
-# text with all its headers and comments, the flags, the checks, the program. $B/lint/ holds a stamp for each.
+# text with all its headers and comments, the flags, the checks, the program. A stamp for each is kept beside the
+# kernels (IOTRACED_CACHE, /var/cache/iotraced), where another checkout finds it; in $B/lint of who may not write there.
 set -u -o pipefail
 flags=()
 while [ "$1" != -- ]; do
@@ -13,7 +14,8 @@ while [ "$1" != -- ]; do
 	shift
 done
 file=$2
-stamps=${B:-build}/lint
+stamps=${IOTRACED_CACHE:-/var/cache/iotraced}/lint
+mkdir -p "$stamps" 2>/dev/null && [ -w "$stamps" ] || stamps=${B:-build}/lint
 # Bounds the exploration of a function: less than half of the default halves the time, and those findings that were
 # tried again under it were all still made.
 explorer=(-Xclang -analyzer-config -Xclang max-nodes=100000)
