@@ -251,6 +251,8 @@ static void bury(int notify_fd, unsigned int *failures)
 	path_of(again, sizeof(again), "again");
 	if (ending || (code == 0 && access(again, F_OK) != 0) || *failures >= MAX_FAILURES)
 		exit(code);
+	/* Time for whoever mends what made it fail. */
+	sleep(*failures);
 	start();
 }
 
