@@ -70,6 +70,11 @@ restart() {
 	rm "$iot_dir/again"
 }
 
+# Every point of one ring's rotation and write path.
+# shellcheck disable=SC2034 # for the tests
+adopt_points=(next-open:1 next-noted:1 flipped:1 resume-flipped:1 flipped:2 resumed:1 block:1 block:7 block-written:1 block-written:8
+	footer:1 rewritten:1 sealed:1 rewritten-renamed:1 synced:1 renamed:1 before-clear:1 clearing:1 resumed:1 cleared:1)
+
 # Deaths of successors follow deaths that leave them something to do. $rounds times through all of them.
 named() {
 	local i

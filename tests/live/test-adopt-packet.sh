@@ -173,8 +173,7 @@ phase_small() {
 
 phase_named() {
 	begin "named points"
-	named next-open:1 next-noted:1 flipped:1 resume-flipped:1 flipped:2 resumed:1 block:1 block:7 block-written:1 block-written:8 \
-		footer:1 rewritten:1 sealed:1 rewritten-renamed:1 synced:1 renamed:1 before-clear:1 clearing:1 resumed:1 cleared:1
+	named "${adopt_points[@]}"
 	end
 	exact
 	proved
