@@ -52,6 +52,8 @@ static void answer(struct worker *w, int result, const char *name)
 {
 	if (!w->turn_ticket)
 		return;
+	/* Who asks for the status next is to find there what this turn came to. */
+	worker_status_update(w);
 	pthread_mutex_lock(&w->lock);
 	w->rotate.done = w->turn_ticket;
 	w->rotate_result = result;
