@@ -6,8 +6,9 @@
  * 0 complete, 10 lost (each loss with its owner), 11 unknown, 20 torn (recoverable) or still being
  * recorded, 21 corrupt. Text says each reason once: "together" has those that no segment has alone.
  * Of files of one segment one is read, and all are verified.
+ * A verdict is about what is there: the time between two captures is in none of them, so it is said apart.
  * --json: {segments: [{path, seq, copy, verdict, ...}], whole: {verdict, code, ...}} with the fields of
- * verdict-text.c.
+ * verdict-text.c; whole also has between_captures_ns {block, packet}, strings or null.
  */
 #include "daemon/ctl/ctl-util.h"
 #include "daemon/ctl/json.h"
@@ -90,6 +91,28 @@ static int verify_one(struct iot_segment *s, bool copy, enum ctl_print how,
 	return CTL_OK;
 }
 
+static int say_between(const struct iot_scan *scan, struct json_object *whole)
+{
+	struct json_object *o = whole ? json_object_new_object() : NULL;
+
+	if (o)
+		json_object_object_add(whole, "between_captures_ns", o);
+	for (int stream = IOT_STREAM_BLOCK; stream <= IOT_STREAM_PACKET; stream++) {
+		char text[CTL_HUMAN_MAX];
+		uint64_t ns;
+		int r = ctl_cover_between(scan, stream, &ns);
+
+		if (r < 0)
+			return ctl_fail(CTL_ERROR, "%s", strerror(-r));
+		if (o)
+			json_object_object_add(o, iot_stream_name(stream), ctl_json_id(ns));
+		else if (ns)
+			printf("  of the %s stream, %s lie between captures and are in none\n",
+			       iot_stream_name(stream), ctl_human_duration(ns, text));
+	}
+	return CTL_OK;
+}
+
 /* The segments together: what no single one can say, and the files that are no segments. */
 static int verify_whole(struct iot_scan *scan, enum ctl_print how, struct json_object *rows,
 			const struct said *said, enum iot_verdict_code *worst)
@@ -103,11 +126,15 @@ static int verify_whole(struct iot_scan *scan, enum ctl_print how, struct json_o
 		return ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r));
 	*worst = IOT_MAX(*worst, v.code);
 	if (rows) {
-		struct json_object *o = json_object_new_object();
+		struct json_object *o = json_object_new_object(), *whole = ctl_verdict_json(&v);
 
 		json_object_object_add(o, "segments", json_object_get(rows));
-		json_object_object_add(o, "whole", ctl_verdict_json(&v));
-		return ctl_json_print(o);
+		json_object_object_add(o, "whole", whole);
+		r = say_between(scan, whole);
+		if (r == CTL_OK)
+			return ctl_json_print(o);
+		json_object_put(o);
+		return r;
 	}
 	drop_said(&v, said);
 	/* One segment has said it all, unless there were files beside it that are none. */
@@ -116,7 +143,7 @@ static int verify_whole(struct iot_scan *scan, enum ctl_print how, struct json_o
 		return CTL_OK;
 	printf("together: ");
 	ctl_verdict_print(stdout, &v, iot_scan_n_segments(scan), "", how);
-	return CTL_OK;
+	return say_between(scan, NULL);
 }
 
 int verb_verify(struct ctl *c, int argc, char **argv)

@@ -196,4 +196,14 @@ iot_stop TERM
 assert_eq "SIGTERM exits 0" 0 $?
 iot_proved "$iot_state"
 assert_eq "verify" 0 $?
+
+# What lies between two captures is in neither, whatever is proved of each.
+assert_eq "one capture has nothing between" null \
+	"$("$IOTRACECTL" --json verify "$iot_state" | jq .whole.between_captures_ns.block)"
+iot_start
+iot_stop TERM
+"$IOTRACECTL" verify "$iot_state" >"$dir/verify.txt"
+assert_grep "verify: of two captures" '^  of the block stream, .* lie between captures and are in none$' "$dir/verify.txt"
+assert_num "and how long that was" "$("$IOTRACECTL" --json verify "$iot_state" |
+	jq -r .whole.between_captures_ns.block)" -gt 0
 tap_end
