@@ -119,16 +119,16 @@ const struct ctl_verb *ctl_find_verb(const char *name)
 
 /* ---- options of verbs -------------------------------------------------------------------------- */
 
-/* "cat, report and export" */
-static const char *takers(unsigned int what, char *buf, size_t size)
+/* "cat, report and export": who takes what, without those that also take `but` */
+static const char *takers(unsigned int what, unsigned int but, char *buf, size_t size)
 {
 	size_t n = 0, seen = 0, len = 0;
 
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(verbs); i++)
-		n += (verbs[i].takes & what) != 0;
+		n += (verbs[i].takes & what) && !(verbs[i].takes & but);
 	buf[0] = '\0';
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(verbs) && len < size; i++) {
-		if (!(verbs[i].takes & what))
+		if (!(verbs[i].takes & what) || (verbs[i].takes & but))
 			continue;
 		len += (size_t)snprintf(buf + len, size - len, "%s%s",
 					seen == 0	? ""
@@ -145,14 +145,15 @@ static int refuse(const struct ctl_verb *verb, const char *option, unsigned int 
 	char list[128];
 
 	return ctl_fail(CTL_USAGE, "%s does not go with %s; it belongs to %s", option, verb->name,
-			takers(what, list, sizeof(list)));
+			takers(what, 0, list, sizeof(list)));
 }
 
-static int refuse_filter(const struct ctl_verb *verb, const char *option)
+static int refuse_filter(const struct ctl_verb *verb, const char *option, bool is_time)
 {
 	char list[128];
 
-	takers(CTL_TAKES_FILTERS, list, sizeof(list));
+	/* top shows what happens now, so it is no answer for who asks about a time. */
+	takers(CTL_TAKES_FILTERS, is_time ? CTL_TAKES_TOP : 0, list, sizeof(list));
 	if (verb->takes & CTL_TAKES_FLOW)
 		return ctl_fail(CTL_USAGE,
 				"%s does not go with %s, which takes --flow, --probe, --since and "
@@ -219,7 +220,8 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		unsigned int ok = CTL_TAKES_FILTERS | filters[i].also;
 
 		if (filters[i].given && !(verb->takes & ok))
-			return refuse_filter(verb, filters[i].option);
+			return refuse_filter(verb, filters[i].option,
+					     filters[i].also == CTL_TAKES_TIME);
 	}
 	/* Likely a variable that is not set; what it was meant to name is not the default. */
 	for (int i = 1; i < argc; i++)

@@ -491,7 +491,14 @@ fails "export without format" 2 'needs --format=csv, ' "$ctl" export whole
 fails "unknown format" 2 "did you mean 'csv'" "$ctl" export --format=cvs whole
 fails "an option of another verb" 2 'does not go with cat; it belongs to export$' "$ctl" cat --strict whole
 fails "an output for a verb without one" 2 'it belongs to recover and export$' "$ctl" cat -o x whole
-for filter in "--since 12:00" "--until now" "--dev sda" "--op read" "--swap in" "--pid 1" "--comm x" "--min-latency 1s" "--id 1"; do
+for filter in "--since 12:00" "--until now"; do
+	for verb in status inflight rotate flush probes config verify recover; do
+		# shellcheck disable=SC2086 # an option with its value
+		fails "$verb: refuses $filter" 2 "^iotracectl: ${filter%% *} does not go with $verb, .*; cat, follow, report and export do$" \
+			"$ctl" --socket /nonexistent $verb $filter
+	done
+done
+for filter in "--dev sda" "--op read" "--swap in" "--pid 1" "--comm x" "--min-latency 1s" "--id 1"; do
 	for verb in status inflight rotate flush probes config verify recover; do
 		# shellcheck disable=SC2086 # an option with its value
 		fails "$verb: refuses $filter" 2 "^iotracectl: ${filter%% *} does not go with $verb, .*; top, cat, follow, report and export do$" \
