@@ -24,7 +24,7 @@
 
 /* Raised whenever the meaning of struct adopt_state changes, even if its size does not. (Tests: another build's.) */
 #ifndef ADOPT_VERSION
-#define ADOPT_VERSION 2U
+#define ADOPT_VERSION 3U
 #endif
 
 /* One epoch that is not clean yet; by parity. */
@@ -49,6 +49,8 @@ struct adopt_totals {
 	uint64_t swap_out_lost_bytes, swap_in_lost_bytes;
 	uint64_t swap_out_bytes, swap_in_bytes;
 	uint64_t decode_failed, output_failed;
+	uint64_t seal_errors, seal_error_seq; /* as in struct worker_status */
+	int64_t seal_error;
 };
 
 struct adopt_state {

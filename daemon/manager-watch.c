@@ -329,6 +329,8 @@ int manager_watch_start(struct manager *m)
 
 	for (size_t i = 0; i < m->n_streams; i++) {
 		worker_status(m->streams[i].worker, &m->streams[i].last);
+		/* A predecessor may have died before it could say so. */
+		m->streams[i].last.seal_errors = 0;
 		rate_add(&m->streams[i].rate, manager_now_ns(), m->streams[i].last.emitted);
 	}
 	r = sd_event_add_time_relative(m->event, &m->tick, CLOCK_MONOTONIC, TICK_USEC,

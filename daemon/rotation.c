@@ -169,6 +169,12 @@ static void note_sealed(struct rotation *r, bool sealed)
 		s->totals.swap_out_lost_bytes += r->swap_out_lost_bytes;
 		s->totals.swap_in_lost_bytes += r->swap_in_lost_bytes;
 	}
+	/* Also of one whose footer is whole, but which could not be given its name. */
+	if (!sealed) {
+		s->totals.seal_errors = r->totals.seal_errors + 1;
+		s->totals.seal_error_seq = r->seq;
+		s->totals.seal_error = r->seal_error;
+	}
 	adopt_commit(r->ctx->adopt);
 }
 

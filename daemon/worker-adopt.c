@@ -93,6 +93,9 @@ void worker_note_totals(struct worker *w, struct adopt_totals *ret)
 		.swap_in_bytes = w->drain.swap_in_bytes - (e ? e->swap_in_bytes : 0),
 		.decode_failed = w->drain.decode_failed,
 		.output_failed = w->drain.output_failed,
+		.seal_errors = w->seal_errors,
+		.seal_error_seq = w->seal_error_seq,
+		.seal_error = w->seal_error,
 	};
 	ret->cells.seen += w->closing.seen;
 	ret->cells.emitted += w->closing.emitted;
@@ -119,6 +122,9 @@ static void take_totals(struct worker *w, const struct adopt_totals *t)
 	w->drain.swap_in_bytes = t->swap_in_bytes;
 	w->drain.decode_failed = t->decode_failed;
 	w->drain.output_failed = t->output_failed;
+	w->seal_errors = t->seal_errors;
+	w->seal_error_seq = t->seal_error_seq;
+	w->seal_error = (int)t->seal_error;
 }
 
 struct scan {

@@ -7,7 +7,7 @@
 # goes on: records and ledger together are what /proc/diskstats counted, nothing twice, books balance, and the
 # verdict is what it would be without the kills. And what cannot be gone on with ends exactly, or as torn as it is.
 #
-# usage: test-adopt.sh [PHASE...]	of: one two small named named-two restart wrong config programs lost part (all)
+# usage: test-adopt.sh [PHASE...]	of: one two small named named-two restart wrong unsealed config programs lost part (all)
 #
 # IOT_ADOPT_KILLS (default 8): kills at random for each kind of rings. IOT_ADOPT_NAMED (default 1): rounds
 # through the named points. A longer count than make check's: IOT_ADOPT_KILLS=500 IOT_ADOPT_NAMED=10.
@@ -37,7 +37,7 @@ loop_setup "$dir" 64M || bail "loop device" "none to be had"
 kills=${IOT_ADOPT_KILLS:-8}
 rounds=${IOT_ADOPT_NAMED:-1}
 
-# begin PHASE [CONFIGURATION LINE...]
+# begin PHASE [CONFIGURATION LINE...]	$age: of segments
 begin() {
 	local name=$1
 	shift
@@ -45,7 +45,7 @@ begin() {
 	before=$(diskstats_snapshot "$loop_name")
 	adopt_begin "$name" < <(
 		printf 'devices:\n  include: [%s]\nstreams:\n  block:\n' "$loop_name"
-		printf '    %s\n' "block_records: 64" "block_age: 10ms" "segment_age: 150ms" "$@"
+		printf '    %s\n' "block_records: 64" "block_age: 10ms" "segment_age: ${age:-150ms}" "$@"
 	)
 	assert_eq "$phase: device quiet while starting" "$before" "$(diskstats_snapshot "$loop_name")"
 }
@@ -193,6 +193,23 @@ phase_wrong() {
 	finished "the configuration is wrong"
 }
 
+# What its predecessor could not seal is as little forgotten by the successor.
+phase_unsealed() {
+	local age=1h
+	begin "unsealed"
+	load --rw=randrw --iodepth=8 --rate_iops=500
+	sleep 0.3
+	rm "$iot_state"/*.open
+	assert_status "unsealed: rotate fails" 1 ctl rotate
+	kill -KILL "$(cat "$iot_dir/pid")"
+	wait_for 30 ready 2 || not_ok "$phase: start" "no READY within 30 s"
+	assert_eq "unsealed: the successor's status says so" "unknown 1 degraded" \
+		"$(ctl --json status | jq -r '"\(.streams[0].verdict) \(.streams[0].seal_errors) \(.state)"')"
+	end
+	assert_eq "unsealed: one capture" 1 "$(captures)"
+	assert_grep "unsealed: it is logged" 'segment 1 could not be sealed: No such file.*its file is gone' "$iot_log"
+}
+
 # ---- what cannot be gone on with ----------------------------------------------------------------------------
 
 # A short load, a start that finds CHANGE made by a function, another load. What the two captures are is the caller's.
@@ -273,7 +290,7 @@ phase_part() {
 	assert_grep "not all kept: it says so" "cannot be gone on with: not all rings were inherited" "$iot_log"
 }
 
-[ $# -gt 0 ] || set -- one two small named named-two restart wrong config programs lost part
+[ $# -gt 0 ] || set -- one two small named named-two restart wrong unsealed config programs lost part
 for arg; do
 	"phase_${arg//-/_}"
 done
