@@ -111,6 +111,8 @@ void manager_watch_stop(struct manager *m);
 void manager_look(struct manager *m, struct manager_stream *s, uint64_t now_ns);
 void manager_status_line(struct manager *m, char *buf, size_t size);
 void manager_retain(struct manager *m);
+/* What the rate limit has held back, if anything: before nobody is left to say it. */
+void manager_say_unshipped(struct manager *m);
 
 /* manager-swaps.c */
 int manager_swaps_start(struct manager *m) IOT_MUST_CHECK;

@@ -31,6 +31,18 @@ static int retain_run(void *arg)
 	return store_retain(j->m->store, &j->rules, &j->usage);
 }
 
+void manager_say_unshipped(struct manager *m)
+{
+	if (!m->unshipped_unsaid)
+		return;
+	log_event(LOG_WARNING, LOG_ID_UNSHIPPED,
+		  &(struct log_fields){.has_count = true, .count = m->unshipped_unsaid},
+		  "retention deleted %llu segments that are in no archive (see retention in "
+		  "iotraced.yaml(5), and the archiver's own messages)",
+		  (unsigned long long)m->unshipped_unsaid);
+	m->unshipped_unsaid = 0;
+}
+
 static void retain_done(void *arg, int result)
 {
 	struct retain_job *j = arg;
@@ -54,15 +66,8 @@ static void retain_done(void *arg, int result)
 			m->unshipped_unsaid +=
 				j->usage.deleted_unshipped - m->usage.deleted_unshipped;
 		if (m->unshipped_unsaid &&
-		    log_limit_pass(&m->unshipped_limit, manager_now_ns(), NULL)) {
-			log_event(LOG_WARNING, LOG_ID_UNSHIPPED,
-				  &(struct log_fields){.has_count = true,
-						       .count = m->unshipped_unsaid},
-				  "retention deleted %llu segments that are in no archive (see "
-				  "retention in iotraced.yaml(5), and the archiver's own messages)",
-				  (unsigned long long)m->unshipped_unsaid);
-			m->unshipped_unsaid = 0;
-		}
+		    log_limit_pass(&m->unshipped_limit, manager_now_ns(), NULL))
+			manager_say_unshipped(m);
 		m->store_error = 0;
 		m->usage = j->usage;
 		m->usage_known = true;
@@ -351,6 +356,8 @@ int manager_watch_start(struct manager *m)
 
 void manager_watch_stop(struct manager *m)
 {
+	/* Of a job that outlasted the loop. */
+	manager_say_unshipped(m);
 	m->tick = sd_event_source_disable_unref(m->tick);
 	m->watchdog = sd_event_source_disable_unref(m->watchdog);
 }
