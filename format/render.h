@@ -26,6 +26,8 @@ struct iot_render_time {
 struct iot_render {
 	const char *disk;     /* name of r->dev; NULL = not known */
 	const char *part;     /* name of r->part; NULL = not known */
+	const char *host;     /* of the segment; NULL = not known */
+	uint64_t seq;	      /* of the segment in its capture */
 	char capture[33];     /* capture id in hex; "" = null */
 	uint8_t swap_out;     /* enum iot_swap_ability of the segment: a record without a tag */
 	uint8_t swap_in;      /* from a capture that could not tag is null, not "none" */

@@ -12,7 +12,7 @@
 #	fuzz-smoke	$B/tests/fuzz-replay/fuzz-*, tests/fuzz/test-*.sh
 #	lint		tests/lint/test-*.sh			make lint, one result a part
 #	live		tests/live/test-*.sh			on this host, as root, one at a time
-#	archive		tests/archive/test-*.sh			a remote on this host: sshd
+#	archive		tests/archive/test-*.sh			servers on this host: sshd, S3, ClickHouse
 #	packages	tests/packages/test-*.sh		builds packages and installs them into directories
 #	systemd		tests/systemd/test-*.sh			in a machine with this Debian's systemd, one at a time
 #	browser		tests/browser/test-*.sh			in headless Chromium

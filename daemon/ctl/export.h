@@ -24,6 +24,7 @@ typedef size_t export_line_fn(char *buf, const struct iot_request *r, const stru
 extern const char export_csv_header[];
 export_line_fn export_csv_line;
 export_line_fn export_jsonl_line;
+export_line_fn export_clickhouse_row; /* of RowBinary, so there are no lines */
 
 /* The same for one observation of a packet. */
 typedef size_t export_packet_line_fn(char *buf, const struct iot_packet *p,

@@ -171,6 +171,8 @@ const char *ctl_naming_set(struct ctl_naming *n, struct iot_segment *s, const st
 
 		memset(n->cache, 0, sizeof(n->cache));
 		n->segment = s;
+		render->host = info->host;
+		render->seq = info->seq;
 		render->swap_out = info->swap_out;
 		render->swap_in = info->swap_in;
 		memcpy(render->capture, ctl_hex_id(info->capture_id, hex), sizeof(render->capture));

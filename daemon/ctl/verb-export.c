@@ -47,6 +47,7 @@ static const struct format formats[] = {
 	{.name = "oracleGeneral", .requests = export_oracle},
 	{.name = "perfetto", .requests = export_perfetto},
 	{.name = "pcapng", .packets = export_pcapng},
+	{.name = "clickhouse", .line = export_clickhouse_row},
 };
 
 const char *export_format_list(char *buf, size_t size)

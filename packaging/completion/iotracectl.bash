@@ -35,7 +35,7 @@ _iotracectl_values() {
 	--swap) echo only without out in ;;
 	--stream) echo block packet ;;
 	--by) echo file process cgroup device origin ;;
-	--format) echo csv jsonl blktrace fio oracleGeneral perfetto pcapng ;;
+	--format) echo csv jsonl blktrace fio oracleGeneral perfetto pcapng clickhouse ;;
 	--op) echo read write flush discard secure_erase write_zeroes zone_append zone_open zone_close zone_finish \
 		zone_reset zone_reset_all drv_in drv_out other ;;
 	esac

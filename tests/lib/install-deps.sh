@@ -19,7 +19,8 @@ build) want=("${build[@]}" "${run[@]}") ;;
 check) want=("${check[@]}" "${lint[@]}") ;;
 systemd) want=("${check[@]}" "${deb[@]}" debootstrap) ;;
 deb) want=("${deb[@]}") ;;
-archive) want=("${build[@]}" rclone openssh-server openssh-client jq procps) ;;
+archive) want=("${build[@]}" rclone openssh-server openssh-client jq procps
+	swift-account swift-container swift-object swift-proxy clickhouse-server clickhouse-client) ;;
 deb-check) want=("${deb[@]}" lintian rpm jq) ;;
 browser) want=("${build[@]}" jq chromium fonts-dejavu-core) ;;
 bench) want=("${bench[@]}") ;;

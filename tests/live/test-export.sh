@@ -59,6 +59,52 @@ else
 	skip "csv: every field as in JSON" "no python3"
 fi
 
+# ---- clickhouse, by the types that the schema says ----------------------------------------------------------
+
+"$ctl" export --format=clickhouse lossy 2>/dev/null >rows
+if command -v python3 >/dev/null; then
+	python3 - "$here/../../packaging/clickhouse/schema.sql" rows cat.jsonl >rows.result <<'PY'
+import json, re, struct, sys
+table = re.search(r'requests_local \((.*?)\n\)', open(sys.argv[1]).read(), re.S).group(1)
+columns = [line.split(None, 1) for line in table.replace(',\n', '\n').strip().splitlines()]
+data, at = open(sys.argv[2], 'rb').read(), 0
+numbers = {'UInt64': '<Q', 'UInt32': '<I', 'UInt16': '<H', 'Int32': '<i', 'DateTime': '<I'}
+def length():
+    global at
+    n = shift = 0
+    while True:
+        byte = data[at]; at += 1
+        n |= (byte & 127) << shift; shift += 7
+        if byte < 128:
+            return n
+def value(kind):
+    global at
+    if kind.startswith('Nullable('):
+        at += 1
+        return None if data[at - 1] else value(kind[9:-1])
+    if kind.startswith('Array('):
+        return [value(kind[6:-1]) for _ in range(length())]
+    if kind == 'String':
+        n = length(); at += n
+        return data[at - n:at].decode('utf-8')
+    (v,) = struct.unpack_from(numbers[kind], data, at)
+    at += struct.calcsize(numbers[kind])
+    return v
+rows = []
+while at < len(data):
+    rows.append({name: value(kind) for name, kind in columns})
+lines = [json.loads(line) for line in open(sys.argv[3], encoding='utf-8')]
+text = lambda v: v if v is None or isinstance(v, list) else str(v)
+shared = [k for k in lines[0] if k in rows[0]]
+bad = [(k, r[k], l[k]) for r, l in zip(rows, lines) for k in shared if text(r[k]) != text(l[k])]
+bad += [r for r in rows if r['time'] != r['realtime_ns'] // 10**9 or not r['host']]
+print(len(rows), len(lines), sorted(set(lines[0]) - set(shared)), bad[:1])
+PY
+	assert_eq "clickhouse: every column of the schema as in JSON" "6000 6000 ['submitter', 'swap_rule'] []" "$(cat rows.result)"
+else
+	skip "clickhouse: every column of the schema as in JSON" "no python3"
+fi
+
 # ---- oracleGeneral, by its layout: u32 seconds, u64 object, u32 size, i64 next, packed ----------------------
 
 "$make" short segments=2 requests=900 >/dev/null
