@@ -43,7 +43,8 @@ LDFLAGS_ALL := $(LDFLAGS) $(SAN) -Wl,-z,relro,-z,now
 FORMAT_LIBS := -llz4 -lxxhash -lm
 CONFIG_LIBS := -lyaml
 DAEMON_LIBS := -lbpf -lelf -lz -lpcap -lsystemd -ljson-c -pthread
-CTL_LIBS := -ljson-c
+# libmd: SHA-256 for anonymized exports. dpkg itself needs it, so that it is wherever the package can be.
+CTL_LIBS := -ljson-c -lmd
 
 FORMAT_SRC := $(wildcard format/*.c)
 CONFIG_SRC := $(wildcard config/*.c)
@@ -140,12 +141,12 @@ $(B)/tests/unit/%: tests/unit/%.c $(TEST_LIBS) $(B)/flags
 	@mkdir -p $(@D)
 	$(say) TEST $@
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libiotctl.a $(B)/libiotdaemon.a \
-		$(B)/libiotconfig.a $(B)/libiotformat.a -lcmocka $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+		$(B)/libiotconfig.a $(B)/libiotformat.a -lcmocka $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS) $(CTL_LIBS)
 $(B)/tests/tools/%: tests/tools/%.c $(TEST_LIBS) $(B)/flags
 	@mkdir -p $(@D)
 	$(say) TOOL $@
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libiotctl.a $(B)/libiotdaemon.a \
-		$(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+		$(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS) $(CTL_LIBS)
 # The daemon as a build that hands another layout on, for tests of upgrades.
 $(B)/tests/tools/iotraced-other-layout: daemon/adopt.c $(B)/iotraced $(B)/flags
 	@mkdir -p $(@D)
@@ -157,14 +158,14 @@ $(B)/tests/bench/%: tests/bench/%.c $(TEST_LIBS) $(B)/flags
 	@mkdir -p $(@D)
 	$(say) BENCH $@
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -o $@ $< $(B)/libiotctl.a $(B)/libiotdaemon.a \
-		$(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+		$(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS) $(CTL_LIBS)
 
 # Replays the seed corpus through each fuzz target's entry point, without libFuzzer: `make fuzz-smoke`.
 $(B)/tests/fuzz-replay/%: tests/fuzz/%.c tests/fuzz/replay-main.c $(TEST_LIBS) $(B)/flags
 	@mkdir -p $(@D)
 	$(say) FUZZ $@
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(LDFLAGS_ALL) -o $@ $< tests/fuzz/replay-main.c $(B)/libiotctl.a \
-		$(B)/libiotdaemon.a $(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+		$(B)/libiotdaemon.a $(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS) $(CTL_LIBS)
 
 # Loaded into other programs, so without anybody's sanitizer and without what the compiler knows of malloc.
 $(B)/tests/preload/%.so: tests/preload/%.c tests/preload/fail-nth.h $(B)/flags
@@ -238,7 +239,7 @@ $(B)/tests/fuzz/%: tests/fuzz/%.c $(TEST_LIBS) $(B)/flags
 	@mkdir -p $(@D)
 	$(say) FUZZ $@
 	$(Q)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP $(LDFLAGS_ALL) -fsanitize=fuzzer -o $@ $< $(B)/libiotctl.a \
-		$(B)/libiotdaemon.a $(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS)
+		$(B)/libiotdaemon.a $(B)/libiotconfig.a $(B)/libiotformat.a $(CONFIG_LIBS) $(FORMAT_LIBS) $(DAEMON_LIBS) $(CTL_LIBS)
 .PHONY: fuzz fuzz-bin
 fuzz-bin: $(FUZZ_BIN)
 fuzz: ## Fuzz under ASan and UBSan, TIME=60 seconds a target (T=part-of-a-name selects)

@@ -6,6 +6,7 @@
  * business. The ledger and the requests in flight come as whole arrays: `salvage` gives what can
  * be read and says whether it is all, `load` refuses anything that does not match the footer.
  */
+#include "format/anonymize.h"
 #include "format/reader-priv.h"
 #include "format/schema.h"
 
@@ -76,6 +77,8 @@ int iot_segment_read_block(struct iot_segment *s, const struct iot_block_info *i
 	if (r < 0)
 		return r;
 	r = iot_block_decode(s->decoder, info, s->buf, info->data_size, columns, b);
+	if (r == 0 && s->anonymizer)
+		r = iot_anonymize_batch(s->anonymizer, b);
 	return r < 0 ? block_error(s, info, r, err) : 0;
 }
 
@@ -128,10 +131,13 @@ int iot_segment_salvage_ledger(struct iot_segment *s, struct iot_loss **ret_loss
 					    info.data_size, hash, losses + n);
 		if (r == -ENOMEM)
 			return iot_error_set(err, r, "%s: out of memory", s->path);
-		if (r < 0)
+		if (r < 0) {
 			whole = false;
-		else
-			n += info.count;
+			continue;
+		}
+		for (uint32_t i = 0; s->anonymizer && i < info.count; i++)
+			iot_anonymize_flow(s->anonymizer, &losses[n + i].flow);
+		n += info.count;
 	}
 	if (s->sealed && (n != s->meta.n_losses || XXH64_digest(hash) != s->meta.ledger_hash))
 		whole = false;

@@ -31,6 +31,7 @@ struct iot_segment {
 	uint8_t *buf;
 	size_t buf_size;
 	struct iot_block_decoder *decoder;
+	struct iot_anonymizer *anonymizer; /* borrowed; NULL: read as it is */
 };
 
 int iot_segment_pread(struct iot_segment *s, uint64_t offset, void *buf, size_t size,

@@ -32,6 +32,9 @@ struct iot_scan {
 	struct iot_verdict opening;			/* files that could not be used */
 	struct iot_verdict reading;			/* damage met on the way */
 	struct dev_answer devs[DEV_CACHE];
+	iot_scan_progress_fn progress;
+	void *progress_arg;
+	uint64_t n_read;
 };
 
 static int cmp_segment(const void *a, const void *b)
@@ -227,7 +230,15 @@ static int next_row(struct iot_scan *sc, enum iot_stream stream, uint64_t column
 		if (r < 0)
 			return r;
 	}
+	if (sc->progress && ++sc->n_read % IOT_SCAN_PROGRESS_RECORDS == 0)
+		sc->progress(sc->progress_arg, sc->n_read);
 	return iot_merge_next(*m, columns, ret, err);
+}
+
+void iot_scan_progress(struct iot_scan *sc, iot_scan_progress_fn fn, void *arg)
+{
+	sc->progress = fn;
+	sc->progress_arg = arg;
 }
 
 int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segment **ret_segment,

@@ -56,6 +56,10 @@ struct iot_segment *iot_scan_copy(const struct iot_scan *sc, size_t i);
 void iot_scan_columns(struct iot_scan *sc, uint64_t columns);
 int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segment **ret_segment,
 		  struct iot_error *err) IOT_MUST_CHECK;
+/* fn is called now and then while records are read, with how many were, whether they pass the filter or not. */
+#define IOT_SCAN_PROGRESS_RECORDS 65536U
+typedef void (*iot_scan_progress_fn)(void *arg, uint64_t n_read);
+void iot_scan_progress(struct iot_scan *sc, iot_scan_progress_fn fn, void *arg);
 /* The same for observations of packets. Streams are independent of each other. */
 int iot_scan_next_packet(struct iot_scan *sc, struct iot_packet *ret,
 			 struct iot_segment **ret_segment, struct iot_error *err) IOT_MUST_CHECK;

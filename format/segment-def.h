@@ -176,6 +176,8 @@ enum iot_section {
 	IOT_SECTION_IDENTITY = 11, /* header: "exact", or why ids are not; UTF-8, no NUL */
 	IOT_SECTION_REASONS = 12,  /* header: names of drop reasons */
 	IOT_SECTION_SYMBOLS = 13,  /* footer: names of code addresses */
+	/* both streams */
+	IOT_SECTION_ANONYMIZED = 14, /* header: how, and a number of the key; UTF-8, no NUL */
 };
 
 /* Head of a table section: rows of row_size bytes; a reader takes the part of a row it knows. */

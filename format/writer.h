@@ -25,6 +25,7 @@ struct iot_segment_info {
 	char host[65];
 	char kernel[65];
 	char selection[256]; /* human-readable filter; "all" */
+	char anonymized[64]; /* how names and addresses were replaced, by which key; "" = not */
 	uint8_t stream;	     /* enum iot_stream */
 	uint8_t swap_out;    /* enum iot_swap_ability */
 	uint8_t swap_in;

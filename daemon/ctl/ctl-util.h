@@ -59,7 +59,10 @@ void ctl_help_verb(const struct ctl_verb *v);
 /* ---- inputs.c ---- */
 
 const char *ctl_state_dir(void);
-/* argv[1..argc) or the state directory. Negative errno. */
+/* Segments by c's filter, and anonymized if c says so. Negative errno. */
+int ctl_scan_paths(const struct ctl *c, const char *const *paths, size_t n, struct iot_scan **ret,
+		   struct iot_error *err) IOT_MUST_CHECK;
+/* The same of argv[1..argc) or the state directory. */
 int ctl_scan_try(const struct ctl *c, int argc, char **argv, struct iot_scan **ret,
 		 struct iot_error *err) IOT_MUST_CHECK;
 /* For another scan of what was read before without a failure: -EIO with err if some of it was not read now. */
@@ -68,6 +71,19 @@ int ctl_scan_whole(const struct iot_scan *scan, struct iot_error *err) IOT_MUST_
 int ctl_scan_failed(int r, const struct iot_error *err);
 /* Both in one. CTL_OK or a CTL_* code. */
 int ctl_scan_open(const struct ctl *c, int argc, char **argv, struct iot_scan **ret) IOT_MUST_CHECK;
+
+/* ---- progress.c ---- */
+
+/* How far a pass over all records is, on stderr if that is a terminal and out_fd is not one. */
+struct ctl_progress {
+	uint64_t total; /* records of sealed segments */
+	uint64_t next_ns;
+	bool shown;
+};
+void ctl_progress_begin(struct ctl_progress *p, struct iot_scan *scan, int out_fd);
+void ctl_progress_end(struct ctl_progress *p);
+
+/* ---- inputs.c ---- */
 
 /* After a pass that gave n_requests: says on stderr if --dev names no device of the record. */
 void ctl_note_device(const struct ctl *c, const struct iot_scan *scan, uint64_t n_requests);

@@ -44,7 +44,9 @@ struct ctl {
 	enum ctl_color color;	  /* NO_COLOR honoured by ctl_color_enabled() */
 	struct iot_filter filter; /* --since --until --dev --op --swap --pid --comm --min-latency */
 	const char *format;	  /* export --format */
-	const char *output;	  /* --output */
+	const char *anonymize;	  /* export --anonymize */
+	struct iot_anonymizer *anonymizer; /* made of it; what is read is anonymized */
+	const char *output;		   /* --output */
 	bool strict;
 	bool force;		   /* export */
 	bool verbose;		   /* verify */
@@ -68,7 +70,7 @@ struct ctl {
 #define CTL_TAKES_FILTERS (1U << 1) /* all of struct iot_filter */
 #define CTL_TAKES_TIME (1U << 2)    /* of the filters, --since and --until */
 #define CTL_TAKES_OUTPUT (1U << 3)
-#define CTL_TAKES_EXPORT (1U << 4) /* --format --strict --force */
+#define CTL_TAKES_EXPORT (1U << 4) /* --format --anonymize --strict --force */
 #define CTL_TAKES_VERBOSE (1U << 5)
 #define CTL_TAKES_REPORT \
 	(1U << 6)		     /* --by --top --resolve --logical-bytes --cacheability

@@ -2,7 +2,8 @@
 /*
  * export-loss.c - the sidecar of an export.
  *
- * {format, requests, filtered, record: {verdict, reasons, ...}, losses_total: {n, bytes},
+ * {format, requests, filtered, anonymized: null, or how and by which key,
+ *  record: {verdict, reasons, ...}, losses_total: {n, bytes},
  *  losses_final: false if a segment is unsealed or damaged: there may be more,
  *  losses: [{id, n, bytes, sector, first_ns, last_ns, realtime_ns, dev, disk, op, flags,
  *  probe, cause, swap, unswapped_bytes, capture, seq}],
@@ -19,6 +20,7 @@
 
 #include "daemon/ctl/export-loss.h"
 #include "daemon/ctl/json.h"
+#include "format/anonymize.h"
 #include "format/books.h"
 
 static void add(struct json_object *o, const char *key, struct json_object *value)
@@ -197,6 +199,45 @@ static void put_windows(struct ctl_out *out, struct iot_scan *scan)
 	put_text(out, "]");
 }
 
+static bool names_file(const char *word, size_t n)
+{
+	char text[sizeof(((struct iot_verdict *)NULL)->reasons[0])];
+
+	snprintf(text, sizeof(text), "%.*s", (int)n, word);
+	return strchr(text, '/') || strstr(text, ".iot") || strstr(text, ".open");
+}
+
+/* Reasons may begin with a file, whose name and directories nobody asked to publish. It may hold blanks. */
+static void hide_files(struct iot_verdict *v)
+{
+	for (size_t i = 0; i < v->n_reasons; i++) {
+		char *text = v->reasons[i], *last = NULL;
+		char rest[sizeof(v->reasons[i])];
+
+		for (char *word = text; *word; word += strspn(word, " ")) {
+			size_t n = strcspn(word, " ");
+
+			word += n;
+			if (names_file(word - n, n))
+				last = word;
+		}
+		if (!last)
+			continue;
+		snprintf(rest, sizeof(rest), "%s", last);
+		snprintf(text, sizeof(v->reasons[i]), "(file)%.*s",
+			 (int)(sizeof(rest) - sizeof("(file)")), rest);
+	}
+}
+
+static void put_record(struct ctl_out *out, const struct ctl *c, const struct iot_verdict *v)
+{
+	struct iot_verdict shown = *v;
+
+	if (c->anonymizer)
+		hide_files(&shown);
+	put_json(out, ctl_verdict_json(&shown));
+}
+
 static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *scan,
 		    const char *format, const struct export_stats *stats,
 		    const struct iot_verdict *v)
@@ -225,8 +266,10 @@ static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *s
 		put_text(out, ",\n\"requests_left_out\":");
 		put_json(out, ctl_json_u64(stats->left_out));
 	}
+	put_text(out, ",\n\"anonymized\":");
+	put_json(out, ctl_json_text(c->anonymizer ? iot_anonymizer_mark(c->anonymizer) : ""));
 	put_text(out, ",\n\"record\":");
-	put_json(out, ctl_verdict_json(v));
+	put_record(out, c, v);
 	put_losses(out, scan, &c->filter, &total, &total_bytes);
 	put_windows(out, scan);
 	o = json_object_new_object();

@@ -473,7 +473,7 @@ static int put_capture(const struct ctl *c, struct ctl_capture *capture, const c
 		return -ENOMEM;
 	for (size_t i = 0; i < capture->n; i++)
 		paths[i] = iot_segment_path(capture->segments[i]);
-	r = iot_scan_open(paths, capture->n, &c->filter, &scan, err);
+	r = ctl_scan_paths(c, paths, capture->n, &scan, err);
 	if (r == 0)
 		r = ctl_scan_whole(scan, err);
 	if (r < 0)

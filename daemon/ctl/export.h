@@ -76,12 +76,13 @@ export_requests_fn export_oracle IOT_MUST_CHECK;
 export_requests_fn export_perfetto IOT_MUST_CHECK;
 
 /*
- * Writes per-CPU files of every device into the new directory dir. note: one line for the trace
- * itself (the verdict). Negative errno with err.
+ * Writes files into the new directory dir: per-CPU files of every device (note: one line for the trace
+ * itself, the verdict), or anonymized segments. Negative errno with err.
  */
 typedef int export_directory_fn(struct iot_scan *scan, const char *dir, const char *note,
 				struct export_stats *ret, struct iot_error *err);
 export_directory_fn export_blktrace IOT_MUST_CHECK;
+export_directory_fn export_segments IOT_MUST_CHECK;
 
 /*
  * Writes observations of packets that pass the filters. whole: the same segments without filters, for

@@ -7,6 +7,7 @@
  * another disk on another host or after a reboot, so the cache is dropped with each segment.
  */
 #include "daemon/ctl/ctl-util.h"
+#include "format/anonymize.h"
 #include "format/books.h"
 #include "format/packet.h"
 #include "format/render.h"
@@ -31,15 +32,28 @@ bool ctl_filter_active(const struct iot_filter *f)
 	       f->swap != IOT_SWAP_ANY || f->id || f->flow.set || f->probe[0];
 }
 
+/* Nothing opens segments elsewhere: what is anonymized is so whichever way it is read. */
+int ctl_scan_paths(const struct ctl *c, const char *const *paths, size_t n, struct iot_scan **ret,
+		   struct iot_error *err)
+{
+	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	int r = iot_scan_open(paths, n, &c->filter, &scan, err);
+
+	if (r == 0 && c->anonymizer)
+		r = iot_scan_anonymize(scan, c->anonymizer, err);
+	if (r == 0)
+		*ret = IOT_TAKE_PTR(scan);
+	return r;
+}
+
 int ctl_scan_try(const struct ctl *c, int argc, char **argv, struct iot_scan **ret,
 		 struct iot_error *err)
 {
 	const char *fallback[] = {ctl_state_dir()};
 
 	if (argc > 1)
-		return iot_scan_open((const char *const *)argv + 1, (size_t)argc - 1, &c->filter,
-				     ret, err);
-	return iot_scan_open(fallback, 1, &c->filter, ret, err);
+		return ctl_scan_paths(c, (const char *const *)argv + 1, (size_t)argc - 1, ret, err);
+	return ctl_scan_paths(c, fallback, 1, ret, err);
 }
 
 int ctl_scan_whole(const struct iot_scan *scan, struct iot_error *err)

@@ -45,6 +45,7 @@ const char ctl_help_flow[] =
 
 const char ctl_help_verb_options[] =
 	"     --format FORMAT      export: one of the formats of export\n"
+	"     --anonymize KEYFILE  export: replace names and addresses by keyed hashes\n"
 	"  -o --output PATH        export, recover: file, or directory\n"
 	"     --strict             export: write nothing unless the record is complete\n"
 	"     --force              export: replace a file that exists\n"
@@ -84,6 +85,7 @@ enum {
 	OPT_FLOW,
 	OPT_PROBE,
 	OPT_FORMAT,
+	OPT_ANONYMIZE,
 	OPT_STRICT,
 	OPT_FORCE,
 	OPT_VERBOSE,
@@ -120,6 +122,7 @@ static const struct option long_options[] = {
 	{"flow", required_argument, NULL, OPT_FLOW},
 	{"probe", required_argument, NULL, OPT_PROBE},
 	{"format", required_argument, NULL, OPT_FORMAT},
+	{"anonymize", required_argument, NULL, OPT_ANONYMIZE},
 	{"output", required_argument, NULL, 'o'},
 	{"strict", no_argument, NULL, OPT_STRICT},
 	{"force", no_argument, NULL, OPT_FORCE},
@@ -488,6 +491,9 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 			break;
 		case OPT_FORMAT:
 			c->format = optarg;
+			break;
+		case OPT_ANONYMIZE:
+			r = set_path("--anonymize", optarg, &c->anonymize, err);
 			break;
 		case 'o':
 			r = set_path("--output", optarg, &c->output, err);

@@ -11,6 +11,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "daemon/ctl/anonymize-key.h"
 #include "daemon/ctl/export-loss.h"
 #include "daemon/ctl/export.h"
 #include "daemon/ctl/packets.h"
@@ -24,6 +25,7 @@ struct format {
 	const char *packet_header;
 	export_packet_line_fn *packet_line; /* or, for packets, */
 	export_packets_fn *packets;
+	bool segments; /* of both streams, with --anonymize */
 };
 
 struct job {
@@ -48,6 +50,7 @@ static const struct format formats[] = {
 	{.name = "perfetto", .requests = export_perfetto},
 	{.name = "pcapng", .packets = export_pcapng},
 	{.name = "clickhouse", .line = export_clickhouse_row},
+	{.name = "segment", .directory = export_segments, .segments = true},
 };
 
 const char *export_format_list(char *buf, size_t size)
@@ -232,6 +235,7 @@ static int copy_records(const struct job *job, struct ctl_out *out, struct expor
 static int export_stdout(const struct job *job)
 {
 	struct iot_scan *scan = job->scan;
+	struct ctl_progress progress;
 	struct export_stats stats = {0};
 	struct iot_error err = {0};
 	struct iot_verdict v;
@@ -241,7 +245,9 @@ static int export_stdout(const struct job *job)
 	r = ctl_out_init(&out, STDOUT_FILENO);
 	if (r < 0)
 		return fail_errno(r, NULL, "output");
+	ctl_progress_begin(&progress, scan, STDOUT_FILENO);
 	r = copy_records(job, &out, &stats, &err);
+	ctl_progress_end(&progress);
 	w = ctl_out_flush(&out);
 	ctl_out_done(&out);
 	if (r < 0)
@@ -266,6 +272,7 @@ static int export_file(const struct job *job, const char *output)
 	struct iot_error err = {0};
 	struct iot_verdict v = {.code = IOT_VERDICT_CORRUPT};
 	struct ctl_file file = {.fd = -EBADF};
+	struct ctl_progress progress;
 	struct ctl_out out = {0};
 	int r, w;
 
@@ -279,7 +286,9 @@ static int export_file(const struct job *job, const char *output)
 		ctl_file_abort(&file);
 		return fail_errno(r, NULL, output);
 	}
+	ctl_progress_begin(&progress, scan, file.fd);
 	r = copy_records(job, &out, &stats, &err);
+	ctl_progress_end(&progress);
 	w = ctl_out_flush(&out);
 	ctl_out_done(&out);
 	if (r == 0)
@@ -357,6 +366,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 			    const char *output)
 {
 	_cleanup_free_ char *temp = NULL;
+	struct ctl_progress progress;
 	struct export_stats stats = {0};
 	struct iot_error err = {0};
 	struct iot_verdict v;
@@ -379,7 +389,9 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	r = make_temp_directory(output, &temp);
 	if (r < 0 || !temp)
 		return fail_errno(r, NULL, output);
+	ctl_progress_begin(&progress, scan, -1);
 	r = format->directory(scan, temp, note, &stats, &err);
+	ctl_progress_end(&progress);
 	/* Again: reading may have met damage that the footers do not show. */
 	if (r == 0)
 		r = ctl_scan_verdict(scan, false, &v, &err);
@@ -391,7 +403,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 		remove_directory(temp);
 		return fail_errno(r, &err, output);
 	}
-	ctl_note_device(c, scan, stats.requests);
+	ctl_note_device(c, scan, stats.requests + stats.observations);
 	return ctl_damage_say(&v, iot_scan_n_segments(scan));
 }
 
@@ -419,6 +431,8 @@ static int choose_stream(struct job *job)
 	bool requests = iot_scan_n_stream(job->scan, IOT_STREAM_BLOCK) > 0;
 	bool packets = iot_scan_n_stream(job->scan, IOT_STREAM_PACKET) > 0;
 
+	if (job->format->segments)
+		return CTL_OK;
 	if (job->format->packets && !packets)
 		return ctl_packets_none();
 	if (!job->format->packets && !job->format->packet_line && packets) {
@@ -439,12 +453,73 @@ static int choose_stream(struct job *job)
 	return CTL_OK;
 }
 
-int verb_export(struct ctl *c, int argc, char **argv)
+/* Books are of all records of an epoch: a segment with some of them would not be one. */
+static int check_segments(const struct ctl *c)
+{
+	struct iot_filter f = c->filter;
+
+	if (!c->anonymize)
+		return ctl_fail(
+			CTL_USAGE,
+			"--format=segment is for --anonymize=KEYFILE; as they are, segments "
+			"are copied like any file");
+	f.since_ns = f.until_ns = 0;
+	if (ctl_filter_active(&f))
+		return ctl_fail(CTL_USAGE,
+				"--format=segment takes whole segments; of the filters it knows "
+				"--since and --until");
+	return CTL_OK;
+}
+
+/* What is read from now on is anonymized, and so is what the filters ask for. */
+static int anonymize(struct ctl *c, struct ctl_key **ret_key, struct iot_anonymizer **ret)
+{
+	struct iot_error err = {0};
+	int r = ctl_key_load(c->anonymize, ret_key, &err);
+
+	if (r == 0)
+		r = iot_anonymizer_new(ctl_key_hmac, *ret_key, CTL_KEY_METHOD, ret);
+	if (r == 0)
+		r = iot_anonymize_filter(*ret, &c->filter);
+	if (r < 0)
+		return ctl_fail(CTL_ERROR, "--anonymize: %s",
+				err.text[0] ? err.text : strerror(-r));
+	c->anonymizer = *ret;
+	return CTL_OK;
+}
+
+static int export(struct ctl *c, const struct format *format, const char *output, int argc,
+		  char **argv)
 {
 	_cleanup_(iot_scan_closep) struct iot_scan *scan = NULL;
+	struct job job;
+	int code = ctl_scan_open(c, argc, argv, &scan);
+
+	if (code != CTL_OK)
+		return code;
+	iot_scan_columns(scan, IOT_COLS_ALL);
+	if (c->strict) {
+		code = check_strict(scan);
+		if (code != CTL_OK)
+			return code;
+	}
+	job = (struct job){.c = c, .scan = scan, .format = format, .argc = argc, .argv = argv};
+	code = choose_stream(&job);
+	if (code != CTL_OK)
+		return code;
+	if (!output)
+		return export_stdout(&job);
+	return format->directory ? export_directory(c, scan, format, output)
+				 : export_file(&job, output);
+}
+
+int verb_export(struct ctl *c, int argc, char **argv)
+{
+	/* Freed in reverse: a scan's segments borrow the anonymizer, which borrows the key. */
+	_cleanup_(ctl_key_freep) struct ctl_key *key = NULL;
+	_cleanup_(iot_anonymizer_freep) struct iot_anonymizer *anonymizer = NULL;
 	const struct format *format = find_format(c->format);
 	_cleanup_free_ char *output = NULL;
-	struct job job;
 	int code;
 
 	if (!format)
@@ -463,21 +538,17 @@ int verb_export(struct ctl *c, int argc, char **argv)
 		if (!output || !len)
 			return ctl_fail(CTL_USAGE, "--output: empty");
 	}
-	code = ctl_scan_open(c, argc, argv, &scan);
-	if (code != CTL_OK)
-		return code;
-	iot_scan_columns(scan, IOT_COLS_ALL);
-	if (c->strict) {
-		code = check_strict(scan);
+	if (format->segments) {
+		code = check_segments(c);
 		if (code != CTL_OK)
 			return code;
 	}
-	job = (struct job){.c = c, .scan = scan, .format = format, .argc = argc, .argv = argv};
-	code = choose_stream(&job);
-	if (code != CTL_OK)
-		return code;
-	if (!output)
-		return export_stdout(&job);
-	return format->directory ? export_directory(c, scan, format, output)
-				 : export_file(&job, output);
+	if (c->anonymize) {
+		code = anonymize(c, &key, &anonymizer);
+		if (code != CTL_OK)
+			return code;
+	}
+	code = export(c, format, output, argc, argv);
+	c->anonymizer = NULL;
+	return code;
 }

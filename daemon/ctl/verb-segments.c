@@ -113,6 +113,7 @@ static struct json_object *row_json(const struct row *row)
 			       json_object_new_string(iot_stream_name(row->info->stream)));
 	json_object_object_add(o, "host", ctl_json_text(row->info->host));
 	json_object_object_add(o, "kernel", ctl_json_text(row->info->kernel));
+	json_object_object_add(o, "anonymized", ctl_json_text(row->info->anonymized));
 	json_object_object_add(o, "capture",
 			       json_object_new_string(ctl_hex_id(row->info->capture_id, id)));
 	json_object_object_add(o, "seq", ctl_json_u64(row->info->seq));

@@ -177,6 +177,7 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		unsigned int what;
 	} options[] = {
 		{"--format", c->format, CTL_TAKES_EXPORT},
+		{"--anonymize", c->anonymize, CTL_TAKES_EXPORT},
 		{"--strict", c->strict, CTL_TAKES_EXPORT},
 		{"--force", c->force, CTL_TAKES_EXPORT},
 		{"--output", c->output, CTL_TAKES_OUTPUT},

@@ -24,7 +24,7 @@ _iotracectl_options() {
 	drops) echo "$time $flow --per-capture" ;;
 	verify) echo --verbose ;;
 	recover) echo --output ;;
-	export) echo "$filters --format --output --strict --force" ;;
+	export) echo "$filters --format --anonymize --output --strict --force" ;;
 	esac
 }
 
@@ -35,7 +35,7 @@ _iotracectl_values() {
 	--swap) echo only without out in ;;
 	--stream) echo block packet ;;
 	--by) echo file process cgroup device origin ;;
-	--format) echo csv jsonl blktrace fio oracleGeneral perfetto pcapng clickhouse ;;
+	--format) echo csv jsonl blktrace fio oracleGeneral perfetto pcapng clickhouse segment ;;
 	--op) echo read write flush discard secure_erase write_zeroes zone_append zone_open zone_close zone_finish \
 		zone_reset zone_reset_all drv_in drv_out other ;;
 	esac
@@ -66,7 +66,7 @@ _iotracectl() {
 		return
 		;;
 	--since | --until | --pid | --comm | --min-latency | --id | --flow | --probe | --top | --logical-bytes | --interval | --count) return ;;
-	--socket | --output | -o | --resolve | --state | --html)
+	--socket | --output | -o | --resolve | --state | --html | --anonymize)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;

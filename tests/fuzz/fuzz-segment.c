@@ -5,8 +5,10 @@
  * The first byte chooses: 'r' the rest is the file as it is; 's' every checksum in it is made right
  * first, frame by frame, so that what lies behind the checksums sees the bytes. Whatever they are,
  * there must be an answer, the readers must agree with each other, recovery must never end in a
- * verdict that comforts, every record can be shown, and every packet be judged.
+ * verdict that comforts, nor an anonymized copy in a better one, every record can be shown, and every packet
+ * be judged.
  */
+#include "format/anonymize.h"
 #include "format/meta.h"
 #include "format/packet-verdict.h"
 #include "format/render.h"
@@ -146,6 +148,56 @@ static void judge(struct iot_segment *s)
 	free(losses);
 }
 
+/* Any function will do here. */
+static void mix(void *key, const void *data, size_t size, uint8_t ret[IOT_PRF_BYTES])
+{
+	const uint8_t *p = data;
+	uint64_t h = 0xcbf29ce484222325ULL;
+
+	(void)key;
+	for (size_t i = 0; i < size; i++)
+		h = (h ^ p[i]) * 0x100000001b3ULL;
+	for (size_t i = 0; i < IOT_PRF_BYTES; i++)
+		ret[i] = (uint8_t)(h >> i % 8 * 8);
+}
+
+/* A copy is made of what is whole only, and says the same. */
+static void check_anonymized(const char *path, const struct iot_verdict *v)
+{
+	static struct iot_anonymizer *a;
+	struct iot_error err = {0};
+	struct iot_segment *s, *out;
+	uint64_t n = 0, hash = 0;
+	struct iot_verdict copy;
+	int r;
+
+	if (!a && iot_anonymizer_new(mix, NULL, "test", &a) < 0)
+		abort();
+	open_dir();
+	r = iot_segment_open(path, &s, &err);
+	assert(r == 0);
+	r = iot_segment_anonymize(s, a, &err);
+	if (r == 0)
+		r = iot_anonymize_rewrite(s, 1, out_dirfd, "out.iot", &n, &hash, &err);
+	iot_segment_close(s);
+	assert(r == 0 || err.text[0]);
+	assert(r < 0 || v->code != IOT_VERDICT_CORRUPT);
+	if (r == 0) {
+		int fd = openat(out_dirfd, "out.iot", O_RDONLY | O_CLOEXEC);
+
+		assert(fd >= 0);
+		r = iot_segment_open_fd(fd, "out.iot", &out, &err);
+		assert(r == 0);
+		r = iot_verify_segment(out, &copy, &err);
+		assert(r == 0);
+		assert(copy.code == v->code && copy.n_records == v->n_records &&
+		       copy.n_lost == v->n_lost);
+		assert(copy.n_records == n);
+		iot_segment_close(out);
+	}
+	unlinkat(out_dirfd, "out.iot", 0);
+}
+
 static void check_file(int fd)
 {
 	struct iot_error err = {0};
@@ -176,6 +228,7 @@ static void check_file(int fd)
 	assert(by_scan.code >= v.code);
 	check_recovery(s);
 	iot_segment_close(s);
+	check_anonymized(path, &v);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -6,7 +6,7 @@
 set -eu
 
 build=(gcc make clang llvm bpftool pkg-config git libc6-dev libbpf-dev libelf-dev zlib1g-dev libsystemd-dev liblz4-dev
-	libxxhash-dev libyaml-dev libjson-c-dev libpcap-dev)
+	libxxhash-dev libyaml-dev libjson-c-dev libmd-dev libpcap-dev)
 run=(fio util-linux)
 check=("${build[@]}" "${run[@]}" libcmocka-dev lz4 jq blktrace qemu-system-x86 busybox-static cpio xz-utils
 	kmod e2fsprogs xfsprogs btrfs-progs dmsetup strace libcap2-bin tshark stress-ng nftables zsh tmux)
