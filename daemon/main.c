@@ -16,6 +16,7 @@
 #include "daemon/log.h"
 #include "daemon/manager.h"
 #include "daemon/notify.h"
+#include "daemon/probe-advice.h"
 
 #define RECOVER_EXTEND_USEC (60ULL * 1000 * 1000)
 
@@ -193,8 +194,10 @@ static int probe_check(const struct iot_config *c)
 	struct probes *p[2] = {NULL, NULL};
 	struct iot_error err = {0};
 	size_t n = 0, attached = 0;
+	struct advice advice;
 	int r;
 
+	advice_begin(&advice);
 	r = open_probes(c, NULL, p, &err);
 	if (r < 0)
 		return fail(probes_code(r), &err, r);
@@ -204,6 +207,8 @@ static int probe_check(const struct iot_config *c)
 		if (p[i])
 			print_probes(p[i], &attached, &n);
 	printf("%zu of %zu probes attach on this kernel\n", attached, n);
+	if (p[0])
+		advice_end(&advice, probes_ring(p[0], 0)->size, probes_record_bytes(p[0]));
 	close_probes(p);
 	return EX_OK;
 }

@@ -308,6 +308,14 @@ struct probes *probes_close(struct probes *p)
 
 /* ---- figures ---------------------------------------------------------------------------------- */
 
+size_t probes_record_bytes(const struct probes *p)
+{
+	size_t bytes = probes_stream(p) == IOT_STREAM_PACKET ? sizeof(struct ev_packet)
+							     : sizeof(struct ev_block);
+
+	return bytes + BPF_RINGBUF_HDR_SZ;
+}
+
 enum iot_stream probes_stream(const struct probes *p)
 {
 	return p->kind;

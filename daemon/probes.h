@@ -139,6 +139,8 @@ unsigned int probes_n_probes(const struct probes *p);
 const struct probes_kernel *probes_kernel(const struct probes *p);		 /* block */
 const struct probes_packet_kernel *probes_packet_kernel(const struct probes *p); /* packet */
 unsigned int probes_n_rings(const struct probes *p);
+/* What a record takes in a ring, with the kernel's header of it. */
+size_t probes_record_bytes(const struct probes *p);
 struct probes_ring *probes_ring(struct probes *p, unsigned int i);
 struct ev_control *probes_control(struct probes *p);
 unsigned int probes_n_cpus(const struct probes *p); /* possible CPUs = dimension of the cells */

@@ -68,7 +68,8 @@ refused "files may not be as large as segments" 78 'streams.block.segment_size.:
 	bash -c 'ulimit -f 128 && exec "$@"' - "$IOTRACED" --state-dir "$dir/small" --check-config
 printf 'log_level: debug\n' >"$dir/good.yaml"
 assert_status "good configuration" 0 "$IOTRACED" --config "$dir/good.yaml" --check-config
-assert_status "probe check" 0 "$IOTRACED" --probe-check
+assert_status "probe check" 0 sh -c "'$IOTRACED' --probe-check >'$dir/probes'"
+assert_grep "with the ring that the rate needs" '^block: [0-9]+ requests/s in the [0-9.]+ s that this took; a ring of 16384KiB holds 99864 records' "$dir/probes"
 
 # ---- start, status, stop ------------------------------------------------------------------------------
 
