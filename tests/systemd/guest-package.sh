@@ -191,7 +191,7 @@ stopping() {
 	assert_status "stop" 0 systemctl stop iotraced
 	assert_eq "without complaint" "success 0 inactive/dead" "$(property Result) $(property ExecMainStatus) $(state)"
 	assert_eq "everything is sealed" "" "$(find "$iot_state" -name '*.open')"
-	assert_eq "by the stop" stop "$(iotracectl --json segments | jq -r 'max_by(.last_ns).reason')"
+	assert_eq "by the stop" shutdown "$(iotracectl --json segments | jq -r 'max_by(.last_ns).reason')"
 	assert_eq "journal: stopping" 6 "$(event LOG_ID_STOPPING .PRIORITY)"
 	assert_status "the whole record is complete" 0 iotracectl verify
 	systemctl disable iotraced 2>/dev/null
