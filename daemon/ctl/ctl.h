@@ -70,7 +70,7 @@ struct ctl {
 #define CTL_TAKES_FILTERS (1U << 1) /* all of struct iot_filter */
 #define CTL_TAKES_TIME (1U << 2)    /* of the filters, --since and --until */
 #define CTL_TAKES_OUTPUT (1U << 3)
-#define CTL_TAKES_EXPORT (1U << 4) /* --format --anonymize --strict --force */
+#define CTL_TAKES_EXPORT (1U << 4) /* --anonymize --strict --force */
 #define CTL_TAKES_VERBOSE (1U << 5)
 #define CTL_TAKES_REPORT \
 	(1U << 6)		     /* --by --top --resolve --logical-bytes --cacheability
@@ -82,6 +82,7 @@ struct ctl {
 #define CTL_TAKES_ARCHIVE (1U << 11) /* --once */
 #define CTL_TAKES_CHAIN (1U << 12)   /* --chain */
 #define CTL_TAKES_TOP (1U << 13)     /* --interval --count */
+#define CTL_TAKES_FORMAT (1U << 14)  /* --format */
 
 struct ctl_verb {
 	const char *name;

@@ -74,6 +74,8 @@ typedef int export_requests_fn(const struct ctl *c, struct iot_scan *scan, const
 export_requests_fn export_fio IOT_MUST_CHECK;
 export_requests_fn export_oracle IOT_MUST_CHECK;
 export_requests_fn export_perfetto IOT_MUST_CHECK;
+export_requests_fn export_openmetrics IOT_MUST_CHECK;
+export_requests_fn export_prometheus IOT_MUST_CHECK;
 
 /*
  * Writes files into the new directory dir: per-CPU files of every device (note: one line for the trace

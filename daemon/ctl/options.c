@@ -44,9 +44,9 @@ const char ctl_help_flow[] =
 	"     --probe NAME         packets: observed at this probe\n";
 
 const char ctl_help_verb_options[] =
-	"     --format FORMAT      export: one of the formats of export\n"
+	"     --format FORMAT      export, status: one of the formats of the verb\n"
 	"     --anonymize KEYFILE  export: replace names and addresses by keyed hashes\n"
-	"  -o --output PATH        export, recover: file, or directory\n"
+	"  -o --output PATH        export, recover, status: file, or directory\n"
 	"     --strict             export: write nothing unless the record is complete\n"
 	"     --force              export: replace a file that exists\n"
 	"     --verbose            verify: every reason, also where many are alike\n"

@@ -50,6 +50,8 @@ static const struct format formats[] = {
 	{.name = "perfetto", .requests = export_perfetto},
 	{.name = "pcapng", .packets = export_pcapng},
 	{.name = "clickhouse", .line = export_clickhouse_row},
+	{.name = "openmetrics", .requests = export_openmetrics},
+	{.name = "prometheus", .requests = export_prometheus},
 	{.name = "segment", .directory = export_segments, .segments = true},
 };
 

@@ -4,7 +4,7 @@
  *
  * A value that the daemon does not know is printed as "unknown": it must never look like 0.
  */
-#include "daemon/ctl/live.h"
+#include "daemon/ctl/status-metrics.h"
 
 #define LABEL "%11s: "
 
@@ -231,12 +231,61 @@ static void print_head(struct json_object *st, bool color)
 	live_print_swap_areas(live_object(st, "swap_areas"), " Swap areas", color);
 }
 
+/* A file is replaced as a whole: whoever reads it meanwhile sees the old one or the new one. */
+static int write_metrics(const char *output, bool openmetrics, struct json_object *status)
+{
+	struct ctl_out out;
+	struct metrics m = {.out = &out, .openmetrics = openmetrics};
+	struct ctl_file file = {.fd = STDOUT_FILENO};
+	bool to_file = output && strcmp(output, "-") != 0;
+	int r = to_file ? ctl_file_open(output, true, &file) : 0;
+
+	if (r < 0)
+		return ctl_output_result(r, output);
+	r = ctl_out_init(&out, file.fd);
+	if (r == 0) {
+		status_metrics(&m, status);
+		r = ctl_out_flush(&out);
+		ctl_out_done(&out);
+	}
+	if (to_file && r == 0)
+		r = ctl_file_commit(&file);
+	else if (to_file)
+		ctl_file_abort(&file);
+	return ctl_output_result(r, to_file ? output : CTL_STDOUT);
+}
+
+/* That no daemon answers is a number, too; the exit code says it as ever. */
+static int status_numbers(struct ctl *c)
+{
+	struct json_object *reply = NULL;
+	bool openmetrics;
+	int r, w;
+
+	if (!metrics_format(c->format, &openmetrics))
+		return ctl_fail(CTL_USAGE,
+				"status has no format '%s'; write openmetrics or prometheus",
+				c->format);
+	r = ctl_call(c, CONTROL_INTERFACE ".Status", NULL, &reply);
+	if (r == CTL_DENIED)
+		return r;
+	w = write_metrics(c->output, openmetrics,
+			  r == CTL_OK ? live_object(reply, "status") : NULL);
+	json_object_put(reply);
+	return r == CTL_OK ? w : r;
+}
+
 int verb_status(struct ctl *c, int argc, char **argv)
 {
 	struct json_object *reply, *status, *streams;
 	int r;
 
 	r = live_no_operands(argc, argv);
+	if (r == CTL_OK && c->format)
+		return status_numbers(c);
+	if (r == CTL_OK && c->output)
+		return ctl_fail(CTL_USAGE,
+				"status: --output is for --format=openmetrics or prometheus");
 	if (r == CTL_OK)
 		r = ctl_call(c, CONTROL_INTERFACE ".Status", NULL, &reply);
 	if (r != CTL_OK)

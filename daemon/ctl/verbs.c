@@ -12,8 +12,11 @@
 #define OPTION_COLUMN 26U /* where the help of an option begins */
 
 static const struct ctl_verb verbs[] = {
-	{"status", "", "What the daemon does: streams, losses, store", verb_status, CTL_LIVE,
-	 "The first line has the verdict on each stream: complete, lost or unknown.\n",
+	{"status", "", "What the daemon does: streams, losses, store", verb_status,
+	 CTL_LIVE | CTL_TAKES_FORMAT | CTL_TAKES_OUTPUT,
+	 "The first line has the verdict on each stream: complete, lost or unknown.\n"
+	 "--format=openmetrics or prometheus: numbers for monitoring; with --output in a\n"
+	 "file that is replaced at once, also (iotraced_up 0) where no daemon answers.\n",
 	 "iotracectl status"},
 	{"top", "", "What happens now: rates, latencies, drops, losses", verb_top,
 	 CTL_LIVE | CTL_TAKES_FILTERS | CTL_TAKES_TOP,
@@ -94,7 +97,7 @@ static const struct ctl_verb verbs[] = {
 	 "those that fail are tried again until all have arrived.\n",
 	 "iotracectl archive s3:traces/iotraced"},
 	{"export", "--format=FORMAT [PATH...]", "Convert to a format of other tools", verb_export,
-	 CTL_TAKES_FILTERS | CTL_TAKES_OUTPUT | CTL_TAKES_EXPORT,
+	 CTL_TAKES_FILTERS | CTL_TAKES_OUTPUT | CTL_TAKES_FORMAT | CTL_TAKES_EXPORT,
 	 "What was lost is in OUTPUT.loss.json beside the output. A file that exists is\n"
 	 "replaced with --force only.\n",
 	 "iotracectl export --format=csv --output trace.csv --since -1h"},
@@ -176,7 +179,7 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		bool given;
 		unsigned int what;
 	} options[] = {
-		{"--format", c->format, CTL_TAKES_EXPORT},
+		{"--format", c->format, CTL_TAKES_FORMAT},
 		{"--anonymize", c->anonymize, CTL_TAKES_EXPORT},
 		{"--strict", c->strict, CTL_TAKES_EXPORT},
 		{"--force", c->force, CTL_TAKES_EXPORT},

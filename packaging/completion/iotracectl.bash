@@ -14,6 +14,7 @@ _iotracectl_options() {
 	local filters="$time --dev --op --swap --pid --comm --min-latency --id $flow"
 	case $1 in
 	'') echo --socket --json --no-pager --color --help --version ;;
+	status) echo --format --output ;;
 	segments) echo "$time --chain --state" ;;
 	archive) echo --once --state ;;
 	cat) echo "$filters" ;;
@@ -35,7 +36,7 @@ _iotracectl_values() {
 	--swap) echo only without out in ;;
 	--stream) echo block packet ;;
 	--by) echo file process cgroup device origin ;;
-	--format) echo csv jsonl blktrace fio oracleGeneral perfetto pcapng clickhouse segment ;;
+	--format) echo csv jsonl blktrace fio oracleGeneral perfetto pcapng clickhouse openmetrics prometheus segment ;;
 	--op) echo read write flush discard secure_erase write_zeroes zone_append zone_open zone_close zone_finish \
 		zone_reset zone_reset_all drv_in drv_out other ;;
 	esac

@@ -1,0 +1,139 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-2-Clause
+# timeout: 120
+#
+# Numbers for monitoring: the status of a daemon and sums over a recorded range, as OpenMetrics and as Prometheus' text,
+# read by prometheus_client's parsers (python3-prometheus-client) and, where there is one, by promtool.
+
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/lib/tap.sh
+. tests/lib/tap.sh
+B=$(realpath "${B:-build}")
+IOTRACED=${IOTRACED:-$B/iotraced} IOTRACECTL=${IOTRACECTL:-$B/iotracectl}
+# shellcheck source=tests/lib/daemon.sh
+. tests/lib/daemon.sh
+
+# The package's modules are those of Debian's own interpreter.
+python=/usr/bin/python3
+"$python" -c 'import prometheus_client' 2>/dev/null || { skip metrics "needs python3-prometheus-client"; tap_end; }
+dir=$(mktemp -d /tmp/iot-metrics.XXXXXX) || exit 1
+# shellcheck disable=SC2317 # by the trap
+cleanup() {
+	[ -z "$iot_pid" ] || kill -KILL "$iot_pid" 2>/dev/null
+	rm -rf "$dir"
+}
+trap cleanup EXIT
+
+# samples FORMAT FILE	"NAME LABEL=VALUE,... NUMBER" a line, sorted; fails if the parser does
+samples() {
+	"$python" - "$1" "$2" <<'PY' | sort
+import sys
+if sys.argv[1] == "openmetrics":
+    from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse
+else:
+    from prometheus_client.parser import text_string_to_metric_families as parse
+for family in parse(open(sys.argv[2], encoding="utf-8").read()):
+    kind = "counter" if family.samples and all(s.name.endswith("_total") for s in family.samples) else "gauge"
+    # What is not known has a family without samples.
+    assert (family.type == kind or not family.samples) and family.documentation, family
+    for s in family.samples:
+        print(s.name, ",".join(f"{k}={v}" for k, v in sorted(s.labels.items())), f"{s.value:.15g}")
+PY
+	return "${PIPESTATUS[0]}"
+}
+names() { awk '{ print $1, NF == 2 ? "" : $2 }' "$1"; }
+value() { awk -v name="$2" -v labels="${3:-}" '$1 == name && (NF == 2 ? "" : $2) == labels { print $NF }' "$1"; }
+if command -v promtool >/dev/null; then
+	promtool() { command promtool check metrics <"$1" 2>&1; }
+else
+	promtool() { :; }
+fi
+
+# ---- a range ------------------------------------------------------------------------------------------
+
+ctl=$IOTRACECTL
+"$B/tests/tools/make-segment" "$dir/lossy" segments=2 requests=3000 lost=21 >"$dir/lossy.json" || bail metrics "cannot make segments"
+for format in openmetrics prometheus; do
+	out=$dir/range.$format
+	assert_status "$format: export" 0 "$ctl" export --format=$format -o "$out" "$dir/lossy"
+	samples $format "$out" >"$out.txt"
+	assert_eq "$format: a parser takes it" 0 $?
+	assert_eq "$format: requests by device and operation" \
+		"$(jq -r '.ops | to_entries[] | "\(.key) \(.value.requests)"' "$dir/lossy.json" | sort)" \
+		"$(awk '$1 == "iotraced_range_requests" { match($2, /device=[^,]*/); d = substr($2, 8, RLENGTH - 7)
+			match($2, /operation=[^,]*/); o = substr($2, RSTART + 10, RLENGTH - 10); n[d " " o] += $NF }
+			END { for (k in n) print k, n[k] }' "$out.txt" | sort)"
+	assert_eq "$format: errors, losses and their bytes" "$(jq -r '"\(.errors) \(.lost) \(.lost_bytes)"' "$dir/lossy.json")" \
+		"$(awk '{ s[$1] += $NF } END { print s["iotraced_range_errors"], s["iotraced_range_lost_requests"], s["iotraced_range_lost_bytes"] }' "$out.txt")"
+	assert_eq "$format: the verdict" "0 1 0 0 0 1" "$(for v in complete lost unknown torn corrupt; do
+		value "$out.txt" iotraced_range_verdict verdict=$v; done | paste -sd ' ') $(value "$out.txt" iotraced_range_losses_final)"
+	assert_eq "$format: the sidecar" "6000 lost" "$(jq -r '"\(.requests) \(.record.verdict)"' "$out.loss.json")"
+	assert_status "$format: --strict refuses" 1 "$ctl" export --format=$format --strict -o "$dir/no" "$dir/lossy"
+done
+assert_eq "both have the same numbers" "" "$(cmp "$dir/range.openmetrics.txt" "$dir/range.prometheus.txt" 2>&1)"
+assert_eq "latencies as the report has them" \
+	"$("$ctl" report --json "$dir/lossy" 2>/dev/null | jq '.devices[] | select(.disk == "sdb") | .ops[] | select(.op == "read") | .device_ns.p99')" \
+	"$(value "$dir/range.prometheus.txt" iotraced_range_device_seconds 'device=sdb,host=host0,operation=read,percentile=99,swap=none' |
+		awk '{ printf "%d\n", $1 * 1e9 + 0.5 }')"
+assert_eq "--op, and nothing else" "read" \
+	"$("$ctl" export --format=prometheus --op read "$dir/lossy" 2>/dev/null | grep -o 'operation="[a-z_]*' | sort -u | cut -d'"' -f2)"
+assert_eq "promtool has nothing to say" "" "$(promtool "$dir/range.prometheus")"
+"$B/tests/tools/make-segment" "$dir/hostile" segments=1 requests=50 hostile >/dev/null
+"$ctl" export --format=openmetrics "$dir/hostile" >"$dir/hostile.om" 2>/dev/null
+assert_eq "names that mean to break it do not" true \
+	"$(samples openmetrics "$dir/hostile.om" | grep -qF "onload='evil()'" && echo true)"
+
+# ---- a daemon -----------------------------------------------------------------------------------------
+
+out=$dir/iotraced.prom
+"$ctl" --socket "$dir/none" status --format=prometheus -o "$out" 2>/dev/null
+assert_eq "no daemon is a number, and an exit code" "3 0" "$? $(samples prometheus "$out" | awk '{ print $NF }')"
+assert_status "no such format" 2 "$ctl" status --format=csv
+assert_status "an output without a format" 2 "$ctl" status -o "$out"
+[ "$(id -u)" = 0 ] || { skip "the status of a daemon" "needs root"; tap_end; }
+
+iot_setup "$dir/run"
+iot_start || bail "start"
+"$ctl" --socket "$iot_sock" flush
+before=$(stat -c %i "$out")
+"$ctl" --socket "$iot_sock" --json status >"$dir/before.json"
+for format in openmetrics prometheus; do
+	assert_status "status: $format" 0 "$ctl" --socket "$iot_sock" status --format=$format -o "$out"
+	samples $format "$out" >"$dir/status.$format"
+	assert_eq "status: a parser takes $format" 0 $?
+done
+"$ctl" --socket "$iot_sock" --json status >"$dir/after.json"
+assert_eq "the file was replaced, whole, without --force" "no iotraced.prom" \
+	"$([ "$before" = "$(stat -c %i "$out")" ] && echo yes || echo no) $(cd "$dir" && echo iotraced.prom*)"
+assert_eq "promtool has nothing to say of it" "" "$(promtool "$out")"
+assert_eq "both have the same numbers" "$(names "$dir/status.openmetrics")" "$(names "$dir/status.prometheus")"
+assert_eq "it is up" 1 "$(value "$dir/status.prometheus" iotraced_up)"
+# between METRIC LABELS FILTER	the metric lies between what the status had before and after
+between() {
+	local v
+	v=$(value "$dir/status.prometheus" "$1" "$2")
+	assert_eq "$1{$2} is that of the status" true "$(jq -n --slurpfile a "$dir/before.json" --slurpfile b "$dir/after.json" \
+		--argjson v "${v:-null}" "(\$a[0] | $3) <= \$v and \$v <= (\$b[0] | $3)")"
+}
+between iotraced_records_total stream=block '.streams[0].records'
+between iotraced_seen_total stream=block '.streams[0].seen'
+between iotraced_written_bytes_total stream=block '.streams[0].bytes_written'
+for cause in filed unattributed missed decode_failed output_failed; do
+	between iotraced_lost_total "cause=$cause,stream=block" ".streams[0].lost.$cause"
+done
+between iotraced_ring_size_bytes stream=block '.streams[0].ring.size_bytes'
+between iotraced_store_segments "" '.store.segments'
+between iotraced_uptime_seconds "" '.uptime_ns | tonumber / 1e9'
+assert_eq "one verdict is 1" 1 "$(awk '$1 == "iotraced_verdict" { s += $NF } END { print s }' "$dir/status.prometheus")"
+# It may have changed meanwhile, and then only once: it does not get better.
+verdicts=$(jq -rs 'map(.streams[0].verdict) | join(" ")' "$dir/before.json" "$dir/after.json")
+is=$(awk '$1 == "iotraced_verdict" && $NF == 1 { sub(/.*verdict=/, "", $2); print $2 }' "$dir/status.prometheus")
+assert_eq "and it is the status' ($verdicts)" "$is" "$(grep -xF -- "$is" <<<"$(tr ' ' '\n' <<<"$verdicts lost")" | head -n 1)"
+# What is not known has no sample.
+assert_eq "null is no 0" "$(jq '.store.unshipped_segments == null' "$dir/after.json")" \
+	"$([ -z "$(value "$dir/status.prometheus" iotraced_store_unshipped_segments)" ] && echo true || echo false)"
+kill -TERM "$iot_pid" && wait "$iot_pid"
+iot_pid=
+
+tap_end
