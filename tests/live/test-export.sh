@@ -154,6 +154,34 @@ assert_eq "perfetto: each loss" "21 86016" \
 assert_eq "perfetto: windows of doubt" 'unattributed block_rq_complete 5' \
 	"$(jq -r '.traceEvents[] | select(.cat == "doubt" and .ph == "b") | "\(.name) \(.args.probe) \(.args.n)"' doubt.trace)"
 
+# ---- every format -----------------------------------------------------------------------------------------
+
+"$ctl" cat --json --op write,read --since @1795915410 --until @1795915415 lossy 2>/dev/null >asked
+assert_eq "some are in the time" true "$([ -s asked ] && [ "$(wc -l <asked)" -lt 5000 ] && echo true)"
+for format in csv jsonl blktrace fio oracleGeneral perfetto clickhouse openmetrics prometheus; do
+	"$ctl" export --format=$format --strict --output=strict.$format lossy >/dev/null 2>&1
+	assert_eq "$format: --strict refuses losses, and writes nothing" "1 " "$? $(ls -d strict.$format* 2>/dev/null)"
+	assert_status "$format: a lossy record" 0 "$ctl" export --format=$format --output=all.$format lossy
+	assert_eq "$format: its sidecar" "lost 21 true" \
+		"$(jq -r '"\(.record.verdict) \(.losses_total.n) \(.losses_final)"' all.$format.loss.json)"
+	"$ctl" export --format=$format --op write,read --since @1795915410 --until @1795915415 --output=some.$format lossy 2>/dev/null
+	assert_eq "$format: filters, and no more" "$(wc -l <asked) true" \
+		"$(jq -r '"\(.requests) \(.filtered)"' some.$format.loss.json)"
+done
+
+# ---- progress ---------------------------------------------------------------------------------------------
+
+# Whoever reads is slow to begin, so that the export lasts longer than it stays silent.
+"$make" many segments=1 requests=70000 >/dev/null
+mkfifo slow
+{ sleep 0.5; cat; } <slow >/dev/null &
+script -qec "'$ctl' export --format=jsonl --output=slow many" /dev/null >typescript </dev/null
+assert_grep "a long export says on a terminal how far it is" '65,536 of 70,000 records \(93%\)' typescript
+{ sleep 0.5; cat; } <slow >/dev/null &
+"$ctl" export --format=jsonl --output=slow many 2>err
+assert_eq "and nothing elsewhere" "" "$(cat err)"
+wait
+
 # ---- outputs that fail ------------------------------------------------------------------------------------
 
 assert_status "strict: refuses losses" 1 "$ctl" export --format=csv --strict --output=strict.csv lossy
