@@ -169,22 +169,6 @@ archiving() {
 	systemctl disable --now iotraced-archive.timer iotraced-archive.path 2>/dev/null
 }
 
-# ---- packets, by the drop-in ---------------------------------------------------------------------------------------
-
-packets() {
-	mkdir -p /etc/systemd/system/iotraced.service.d
-	cp /usr/share/doc/iotraced/examples/packets.conf /etc/systemd/system/iotraced.service.d/ || bail "packets.conf" "not in the package"
-	echo 'streams: {packet: {enabled: true}}' >/etc/iotraced/conf.d/packets.yaml
-	systemctl daemon-reload
-	assert_status "a restart with packets" 0 systemctl restart iotraced
-	for _ in 1 2 3; do bash -c 'echo one >/dev/udp/127.0.0.1/9'; done
-	assert_status "flush of both" 0 iotracectl flush
-	assert_eq "the interface has its name" lo \
-		"$(iotracectl --json cat --flow 'udp 127.0.0.1:* > 127.0.0.1:9' | jq -r 'select(.iface).iface' | sort -u)"
-	rm /etc/systemd/system/iotraced.service.d/packets.conf /etc/iotraced/conf.d/packets.yaml
-	systemctl daemon-reload
-}
-
 # ---- stop, disable -------------------------------------------------------------------------------------------------
 
 stopping() {

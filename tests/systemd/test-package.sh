@@ -4,7 +4,7 @@
 # The Debian packages' whole life under this Debian's systemd: install, enable, who may ask, reload, restart, watchdog,
 # stop, disable, upgrade, remove, purge. tests/systemd/guest-package.sh is what runs in the machine.
 #
-# usage: test-package.sh [PART]	only the machine that has that part (watchdog, removing, packets)
+# usage: test-package.sh [PART]	only the machine that has that part (watchdog, removing, archiving)
 #
 # timeout: 1800
 
@@ -31,7 +31,7 @@ done
 # In several machines: qemu emulates, and one would take more than ten minutes on a busy host.
 status=0
 for parts in "installation enabling asking reloading watchdog" "installation enabling upgrading stopping removing" \
-	"installation enabling archiving packets"; do
+	"installation enabling archiving"; do
 	case " $parts " in *" ${1:-} "*) ;; *) [ $# = 0 ] || continue ;; esac
 	tr ' ' '\n' <<<"$parts" >"$work/parts"
 	tests/systemd/run.sh --timeout 570 --install 0 --log "${LOGS:-$B/test-logs}/systemd-package-${parts##* }.console" \
