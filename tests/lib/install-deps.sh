@@ -21,7 +21,7 @@ systemd) want=("${check[@]}" "${deb[@]}" debootstrap) ;;
 deb) want=("${deb[@]}") ;;
 archive) want=("${build[@]}" rclone openssh-server openssh-client jq procps
 	swift-account swift-container swift-object swift-proxy clickhouse-server clickhouse-client) ;;
-deb-check) want=("${deb[@]}" lintian rpm jq) ;;
+deb-check) want=("${deb[@]}" lintian rpm jq prometheus) ;;
 browser) want=("${build[@]}" jq chromium fonts-dejavu-core) ;;
 bench) want=("${bench[@]}") ;;
 *) echo "usage: $0 build|check|systemd|archive|deb|deb-check|browser|bench" >&2; exit 64 ;;
