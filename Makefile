@@ -224,6 +224,10 @@ bench: ## Measure against perf, bpftrace and plain LZ4, in pairs, in one run (ro
 	$(Q)$(MAKE) -j$$(nproc) all $(BENCH_BIN) $(TOOL_BIN)
 	$(Q)tests/bench/run.sh
 
+.PHONY: bench-read
+bench-read: all $(B)/tests/tools/make-segment $(B)/tests/tools/peak-rss ## How fast segments are read, reported and exported, in how much memory
+	$(Q)tests/bench/read.sh
+
 .PHONY: bench-origin
 bench-origin: ## What telling swap, file and cgroup costs a request, in pairs (root)
 	$(Q)tests/lib/install-deps.sh bench
