@@ -34,7 +34,7 @@ assert_eq "lintian at pedantic" "" \
 iotraced=$(printf '%s\n' "${debs[@]}" | grep '/iotraced_') tools=$(printf '%s\n' "${debs[@]}" | grep '/iotraced-tools_')
 dpkg-deb -R "$tools" "$work/tools" || bail "unpack" "$tools"
 dpkg-deb -R "$iotraced" "$work/iotraced" || bail "unpack" "$iotraced"
-assert_eq "the tools need these libraries" "libc6 libjson-c5 liblz4-1 libxxhash0" \
+assert_eq "the tools need these libraries" "libc6 libjson-c5 liblz4-1 libmd0 libxxhash0" \
 	"$(dpkg-deb -f "$tools" Depends | tr , '\n' | awk '{print $1}' | sort | xargs)"
 assert_eq "and run nothing when they are installed" "control md5sums" \
 	"$(find "$work/tools/DEBIAN" -type f -printf '%f\n' | sort | xargs)"

@@ -13,10 +13,11 @@ command -v rpmbuild >/dev/null || { echo "skip rpm: no rpmbuild; run: tests/lib/
 rm -rf "$B/rpm"
 packaging/build-rpm.sh "$B/rpm" || bail "rpmbuild" "see $B/rpm/build.log"
 daemon=$(echo "$B"/rpm/iotraced-0*.x86_64.rpm) tools=$(echo "$B"/rpm/iotraced-tools-0*.x86_64.rpm)
-assert_eq "the tools need these libraries" "libc.so.6 libjson-c.so.5 liblz4.so.1 libm.so.6 libxxhash.so.0" \
+assert_eq "the tools need these libraries" "libc.so.6 libjson-c.so.5 liblz4.so.1 libm.so.6 libmd.so.0 libxxhash.so.0" \
 	"$(rpm -qpR "$tools" | grep -oE '^lib[a-z0-9-]+\.so\.[0-9]+' | sort -u | xargs)"
 assert_eq "configuration" "/etc/iotraced/archive.conf /etc/iotraced/iotraced.yaml" "$(rpm -qpc "$daemon" | xargs)"
-assert_eq "the daemon's manual pages" "/usr/share/man/man5/iotraced.yaml.5.gz /usr/share/man/man8/iotraced.8.gz" \
-	"$(rpm -qpd "$daemon" | grep /man/ | xargs)"
+# Whether they are compressed is the distribution's macros' business.
+assert_eq "the daemon's manual pages" "/usr/share/man/man5/iotraced.yaml.5 /usr/share/man/man8/iotraced.8" \
+	"$(rpm -qpd "$daemon" | grep /man/ | sed 's/\.gz$//' | xargs)"
 assert_eq "the tools' program" /usr/bin/iotracectl "$(rpm -qpl "$tools" | grep /bin/)"
 tap_end
