@@ -114,7 +114,7 @@ check_session() {
 	assert_eq "$name: status names the areas" "[\"$coverage\"]" "$(jq -c '[.swap_areas[].coverage] | unique' "$dir/status.json")"
 	assert_grep "$name: probes names the areas" "used: $coverage" "$dir/probes.txt"
 	while IFS=$'\t' read -r of claim value filter; do
-		assert_eq "$claim" "$value" "$(jq -c "$filter" <<<"${!of}")"
+		assert_eq "$claim" "$value" "$(jq -c --argjson pswpin "$in" "$filter" <<<"${!of}")"
 	done <"$dir/claims"
 	[ -z "$raw" ] || for op in read write; do
 		assert_eq "$name: report --swap=without of the raw partition, $op" \
