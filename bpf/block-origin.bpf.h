@@ -20,8 +20,10 @@
  *
  * tp_btf programs read with plain loads, which lockdown=confidentiality allows. A plain load needs a
  * pointer whose type the verifier knows, though, and it lets nobody look at the bits of one: a word is
- * looked at as a number after it has passed through map memory, and what is found behind a number (the
- * head of a tail page, the memory cgroup from 5.11 on) is copied, or left unknown where that is refused.
+ * looked at as a number after it has passed through map memory. What is found behind a number (the head
+ * of a tail page, the memory cgroup from 5.11 on) gets its type back where the kernel has a function for that
+ * (bpf_rdonly_cast(), which the verifier turns into a move: a35b9af4ec2c, 6.2); elsewhere it is copied, which
+ * costs a call each, or left unknown where that is refused.
  */
 #pragma once
 
@@ -51,6 +53,7 @@ const volatile __u64 block_end_chain =
 	0; /* bio_chain_endio: bi_private is the bio that waits for it */
 
 const volatile bool block_copies = true;	 /* bpf_probe_read_kernel is allowed */
+const volatile bool block_casts = false;	 /* bpf_rdonly_cast exists; for tp_btf programs */
 const volatile bool block_reads_pages = true;	 /* all masks above that pages need are known */
 const volatile bool block_memory_cgroups = true; /* the memory controller is on cgroup v2 */
 const volatile bool block_blkio_cgroups = true;	 /* so is the io controller */
@@ -71,6 +74,12 @@ struct {
 #define BLOCK_MAPPING_BITS 3ULL /* anonymous, movable, KSM: the rest is no address_space */
 #define BLOCK_MEMCG_BITS 3ULL	/* object cgroups of the slab, kernel memory */
 
+extern void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym __weak;
+
+/* A pointer to load from, where `direct` and block_casts allow it: what is no such object reads as anything. */
+#define BLOCK_CAST(type, number) \
+	((type *)bpf_rdonly_cast((void *)(number), bpf_core_type_id_kernel(type)))
+
 /* First page of a bio, typed; NULL if it has none that a plain load reaches. */
 static __always_inline struct page *block_first_page(struct bio *bio, const bool direct)
 {
@@ -80,16 +89,21 @@ static __always_inline struct page *block_first_page(struct bio *bio, const bool
 }
 
 /*
- * The same behind a number: the rest of a bio that was split begins further on in the vector that both
- * parts share.
+ * The same for the rest of a bio that was split, which begins further on in the vector that both parts
+ * share: behind a number, unless `casts`.
  */
-static __always_inline struct page *block_later_page(struct bio *bio, __u32 index)
+static __always_inline struct page *block_later_page(struct bio *bio, __u32 index, __u64 *scratch,
+						     const bool casts)
 {
-	struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
+	struct bio_vec *vec = KREAD(casts, bio, bi_io_vec);
+	__u64 at;
 
 	if (!vec)
 		return NULL;
-	vec = (void *)((__u64)vec + (__u64)index * bpf_core_type_size(struct bio_vec));
+	at = compat_number(vec, scratch, casts) + (__u64)index * bpf_core_type_size(struct bio_vec);
+	if (casts)
+		return BLOCK_CAST(struct bio_vec, at)->bv_page;
+	vec = (void *)at;
 	return BPF_CORE_READ(vec, bv_page);
 }
 
@@ -100,27 +114,28 @@ static __always_inline struct page *block_later_page(struct bio *bio, __u32 inde
 static __always_inline struct page *block_find_page(struct bio *bio, __u64 *scratch,
 						    struct page **ret_typed, const bool direct)
 {
+	const bool casts = direct && block_casts && scratch;
 	__u32 index = KREAD(direct, bio, bi_iter.bi_idx);
 	struct page *page, *head;
 
 	*ret_typed = NULL;
-	if (index) {
+	if (index && !casts) {
 		if (!block_copies)
 			return NULL;
-		page = block_later_page(bio, index);
+		page = block_later_page(bio, index, NULL, false);
 		if (!page)
 			return NULL;
 		head = compat_page_head(page, NULL, false);
 		return head ? head : page;
 	}
-	page = block_first_page(bio, direct);
+	page = index ? block_later_page(bio, index, scratch, casts) : block_first_page(bio, direct);
 	if (!page)
 		return NULL;
 	if (direct && !scratch && !block_copies)
 		return NULL;
 	head = compat_page_head(page, scratch, direct);
-	if (!head) {
-		*ret_typed = page;
+	if (!head || casts) {
+		*ret_typed = head ? BLOCK_CAST(struct page, head) : page;
 		return NULL;
 	}
 	return block_copies ? head : NULL;
@@ -168,7 +183,16 @@ static __always_inline __u64 block_direct_note(struct bio *bio, __u64 *scratch, 
 	end = compat_number(KREAD(direct, bio, bi_end_io), scratch, direct);
 	if (end == block_end_direct)
 		return compat_number(KREAD(direct, bio, bi_private), scratch, direct);
-	if (likely(end != block_end_chain) || !block_copies)
+	if (likely(end != block_end_chain))
+		return 0;
+	if (direct && block_casts) {
+		rest = BLOCK_CAST(struct bio,
+				  compat_number(KREAD(direct, bio, bi_private), scratch, direct));
+		if (compat_number(rest->bi_end_io, scratch, true) != block_end_direct)
+			return 0;
+		return compat_number(rest->bi_private, scratch, true);
+	}
+	if (!block_copies)
 		return 0;
 	rest = (void *)compat_number(KREAD(direct, bio, bi_private), scratch, direct);
 	if ((__u64)BPF_CORE_READ(rest, bi_end_io) != block_end_direct)
@@ -176,17 +200,28 @@ static __always_inline __u64 block_direct_note(struct bio *bio, __u64 *scratch, 
 	return (__u64)BPF_CORE_READ(rest, bi_private);
 }
 
-/*
- * The file that direct I/O was asked of. It lives until the last of its bios has ended. Not inlined, so that the
- * room that copies take on the stack is no program's own.
- */
-static __noinline void block_direct_file(struct ev_block *e, __u64 note)
+/* The same by copies. Not inlined, so that the room that they take on the stack is no program's own. */
+static __noinline void block_copied_file(struct ev_block *e, __u64 note)
 {
 	struct iomap_dio *dio = (void *)note;
 	struct inode *inode = BPF_CORE_READ(dio, iocb, ki_filp, f_inode);
 
 	e->ino = BPF_CORE_READ(inode, i_ino);
 	e->fsdev = BPF_CORE_READ(inode, i_sb, s_dev);
+}
+
+/* The file that direct I/O was asked of. It lives until the last of its bios has ended. */
+static __always_inline void block_direct_file(struct ev_block *e, __u64 note, const bool direct)
+{
+	struct inode *inode;
+
+	if (direct && block_casts) {
+		inode = BLOCK_CAST(struct iomap_dio, note)->iocb->ki_filp->f_inode;
+		e->ino = inode->i_ino;
+		e->fsdev = inode->i_sb->s_dev;
+	} else if (block_copies) {
+		block_copied_file(e, note);
+	}
 }
 
 /* The rules that need no page. */
@@ -224,6 +259,25 @@ static __always_inline __u8 block_swap_rule(__u32 cmd_flags, struct bio *bio, co
 }
 
 /*
+ * Inode of a mapping: the one that the mapping lies in, if it says so, else the mapping's host, which is next to
+ * what all readers and writers of the file change; that line is cold, and this is about one request of theirs.
+ * word: the mapping as a number.
+ */
+static __always_inline struct inode *block_host(struct address_space *mapping, __u64 word,
+						const bool direct)
+{
+	struct inode *around;
+
+	if (direct && block_casts) {
+		around = BLOCK_CAST(struct inode,
+				    word - bpf_core_field_offset(struct inode, i_data));
+		if ((__u64)around->i_mapping == (__u64)mapping)
+			return around;
+	}
+	return KREAD(direct, mapping, host);
+}
+
+/*
  * What a page belongs to; with EV_ORIGIN_FILE, also e->ino and e->fsdev. Of swap, only what is read is told
  * here. A mapping is believed only if it is its own inode's: anything else at that place in struct page is
  * not.
@@ -256,7 +310,7 @@ static __always_inline __u8 block_page_origin(struct ev_block *e, struct page *p
 		return private;
 	if (word & BLOCK_MAPPING_BITS)
 		return EV_ORIGIN_DIRECT;
-	host = KREAD(direct, mapping, host);
+	host = block_host(mapping, word, direct);
 	if (!host)
 		return private;
 	/* Before the next test: gfs2 has mappings of its own on the block device's inode. */
@@ -296,11 +350,17 @@ static __always_inline __u64 block_page_owner(struct page *page, const bool dire
 		kn = KREAD(direct, cgroup, kn);
 		return kn ? KREAD(direct, kn, id) : 0;
 	}
-	if (!block_copies)
+	if (!block_copies && !(direct && block_casts))
 		return 0;
 	word = compat_page_memcg_word(page, direct);
 	if (!word || (word & BLOCK_MEMCG_BITS))
 		return 0;
+	if (direct && block_casts) {
+		memcg = bpf_core_field_exists(struct obj_cgroup___any, is_root)
+				? BLOCK_CAST(struct obj_cgroup, word)->memcg
+				: BLOCK_CAST(struct mem_cgroup, word);
+		return memcg ? memcg->css.cgroup->kn->id : 0;
+	}
 	memcg = compat_memcg((void *)word);
 	return memcg ? BPF_CORE_READ(memcg, css.cgroup, kn, id) : 0;
 }
@@ -387,8 +447,7 @@ static __always_inline __u64 block_look(struct ev_block *e, struct bio *bio, __u
 	note = block_direct_note(bio, &e->ino, direct);
 	e->ino = 0; /* it was the scratch */
 	if (note) {
-		if (block_copies)
-			block_direct_file(e, note);
+		block_direct_file(e, note, direct);
 		*ret_origin = EV_ORIGIN_DIRECT;
 		return 0;
 	}

@@ -128,6 +128,7 @@ struct inode {
 	struct super_block *i_sb;
 	struct address_space *i_mapping;
 	unsigned long i_ino;
+	struct address_space i_data;
 };
 
 struct file {

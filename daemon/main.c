@@ -150,7 +150,7 @@ static int open_probes(const struct iot_config *c, const struct inherit *in, str
 	if (r < 0)
 		return iot_error_set(
 			err, r,
-			"IOTRACED_WITHOUT: not a list of swap-flag, pages, copies and origin");
+			"IOTRACED_WITHOUT: not a list of swap-flag, pages, copies, origin and casts");
 	raise_memlock();
 	if (c->block.enabled)
 		r = probes_open(&po, &p[0], err);

@@ -4,8 +4,8 @@
  *
  * Loading is a short list of attempts, best first, and the kernel has the last word: plain loads in
  * tp_btf, with START by tracepoint, fentry, kprobe or bio (whatever BTF says may exist), then the same
- * without the few copies that tp_btf programs make besides (lockdown=confidentiality refuses them), then
- * in raw_tp, which copies. The first object that loads whole is kept.
+ * without the few copies that tp_btf programs make besides (lockdown=confidentiality refuses them) or
+ * without casts, then in raw_tp, which copies. The first object that loads whole is kept.
  */
 #include <assert.h>
 
@@ -25,6 +25,7 @@ enum start_by {
 struct attempt {
 	bool direct;
 	bool copies; /* bpf_probe_read_kernel may be called */
+	bool casts;  /* bpf_rdonly_cast may be called */
 	enum start_by start;
 };
 
@@ -167,6 +168,7 @@ static void set_constants(struct probes *p, const struct attempt *a,
 	ro->block_bio_pinned = f->pages.bio_pinned;
 	ro->block_reads_pages = f->pages.readable;
 	ro->block_copies = a->copies;
+	ro->block_casts = a->casts;
 	ro->block_swap_by_area = (!f->req_swap || !f->pages.readable) &&
 				 !(f->without & PROBES_WITHOUT_ORIGIN);
 	/* Only ids of cgroup v2 are recorded. */
@@ -260,31 +262,45 @@ static int try_load(struct probes *p, const struct attempt *a, const struct prob
 	return r;
 }
 
+#define MAX_ATTEMPTS 15 /* five ways, by three hooks of START at most */
+
 /* Fills list with what this kernel may take, best first. */
 static size_t list_attempts(const struct probes_facts *f, bool force_fallback,
-			    struct attempt list[12])
+			    struct attempt list[MAX_ATTEMPTS])
 {
+	/* Plain loads, with what helps where those cannot be; then copies alone. */
+	static const struct attempt ways[] = {
+		{.direct = true, .copies = true, .casts = true},
+		{.direct = true, .casts = true},
+		{.direct = true, .copies = true},
+		{.direct = true},
+		{.copies = true},
+	};
 	size_t n = 0;
 
-	/* 2: plain loads, and copies where those cannot be; 1: plain loads alone; 0: copies alone. */
-	for (int way = force_fallback ? 0 : 2; way >= 0; way--) {
-		bool direct = way > 0, copies = way != 1;
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(ways); i++) {
+		struct attempt way = ways[i];
 
-		if (copies && (f->without & PROBES_WITHOUT_COPIES))
+		if ((way.direct && force_fallback) || (way.casts && !f->casts) ||
+		    (way.copies && (f->without & PROBES_WITHOUT_COPIES)))
 			continue;
 		if (f->io_start) {
-			list[n++] = (struct attempt){direct, copies, START_BY_TRACEPOINT};
+			way.start = START_BY_TRACEPOINT;
+			list[n++] = way;
 			continue;
 		}
-		if (f->account_start && direct)
-			list[n++] = (struct attempt){direct, copies, START_BY_FENTRY};
-		if (f->account_start && copies)
-			list[n++] = (struct attempt){direct, copies, START_BY_KPROBE};
-		if (f->getrq == PROBES_SHAPE_PLAIN)
-			list[n++] = (struct attempt){direct, copies, START_BY_GETRQ};
-		else
-			list[n++] = (struct attempt){direct, copies, START_BY_NOTHING};
+		if (f->account_start && way.direct) {
+			way.start = START_BY_FENTRY;
+			list[n++] = way;
+		}
+		if (f->account_start && way.copies) {
+			way.start = START_BY_KPROBE;
+			list[n++] = way;
+		}
+		way.start = f->getrq == PROBES_SHAPE_PLAIN ? START_BY_GETRQ : START_BY_NOTHING;
+		list[n++] = way;
 	}
+	assert(n <= MAX_ATTEMPTS);
 	return n;
 }
 
@@ -309,8 +325,9 @@ static int decide(struct probes *p, const struct probes_options *opts, struct io
 }
 
 /*
- * No large page is followed without copies, nor the later part of a bio: a read without the tag may be swap
- * all the same, which "unavailable" says. Swap-out stays as it is: the flag of each bio of a request is had by
+ * Without copies no chain of swapped and other reads is taken apart, and without casts either no large page is
+ * followed, nor the later part of a bio: a read without the tag may be swap all the same, which "unavailable"
+ * says. Swap-out stays as it is: the flag of each bio of a request is had by
  * plain loads (block_walk()).
  */
 static void note_copies(struct probes *p, bool copies)
@@ -323,13 +340,14 @@ static void note_direct(struct probes *p)
 {
 	const struct block_bpf__rodata *ro = p->skel->rodata;
 
-	p->facts.kernel.direct_files = ro->block_end_direct && ro->block_copies;
+	p->facts.kernel.direct_files = ro->block_end_direct &&
+				       (ro->block_copies || ro->block_casts);
 }
 
 int probes_block_load(struct probes *p, const struct probes_options *opts, struct iot_error *err)
 {
 	struct probes_symbols symbols = {0};
-	struct attempt list[12];
+	struct attempt list[MAX_ATTEMPTS];
 	struct iot_error own = {0};
 	size_t n;
 	int r;

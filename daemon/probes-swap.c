@@ -62,7 +62,7 @@ bool probes_on_cgroup2(const char *controller)
 
 int probes_without_parse(const char *text, uint32_t *ret)
 {
-	static const char *const names[] = {"swap-flag", "pages", "copies", "origin"};
+	static const char *const names[] = {"swap-flag", "pages", "copies", "origin", "casts"};
 	uint32_t without = 0;
 
 	while (text && *text) {

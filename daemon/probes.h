@@ -86,8 +86,9 @@ enum probes_without {
 	PROBES_WITHOUT_PAGES = 1U << 1,	    /* no page flags in BTF */
 	PROBES_WITHOUT_COPIES = 1U << 2,    /* no bpf_probe_read_kernel: lockdown=confidentiality */
 	PROBES_WITHOUT_ORIGIN = 1U << 3, /* neither swap nor file is looked for: what that costs */
+	PROBES_WITHOUT_CASTS = 1U << 4,	 /* no bpf_rdonly_cast: before 6.2 */
 };
-/* "swap-flag,pages,copies,origin"; NULL or "" = 0. -EINVAL: none of these. */
+/* "swap-flag,pages,copies,origin,casts"; NULL or "" = 0. -EINVAL: none of these. */
 int probes_without_parse(const char *text, uint32_t *ret) IOT_MUST_CHECK;
 
 struct adopt;
