@@ -63,7 +63,7 @@ run_test() {
 	shift 2
 	mkdir -p "${log%/*}"
 	# A process group of its own, so that the limit ends children too.
-	timeout -k 20 "$limit" "$@" >"$log" 2>&1 </dev/null
+	timeout -k 20 "$limit" "$@" >"$log" 2>&1 </dev/null 9>&-
 	echo "$? $((SECONDS - begin))" >"${log%.log}.result"
 }
 
@@ -188,6 +188,12 @@ if [ -n "${LOGS:-}" ] && [ -e "$logs" ] && [ -n "$(ls -A "$logs")" ] && [ ! -e "
 	echo "$logs is no directory of test logs" >&2
 	exit 1
 fi
+# Two runs would remove each other's logs in the middle. (What a test leaves running does not hold the lock.)
+mkdir -p "${logs%/*}" && exec 9>"$logs.lock" || exit 1
+flock -n 9 || {
+	echo "run-all.sh: another run writes to $logs; for one beside it: LOGS=DIRECTORY tests/run-all.sh" >&2
+	exit 1
+}
 rm -rf "$logs"
 mkdir -p "$logs" && : >"$logs/.iotraced-test-logs" || exit 1
 for kind in $kinds; do
