@@ -148,9 +148,9 @@ static int open_probes(const struct iot_config *c, const struct inherit *in, str
 	/* Tests: what the kernel is taken not to have. */
 	r = probes_without_parse(getenv("IOTRACED_WITHOUT"), &po.without);
 	if (r < 0)
-		return iot_error_set(
-			err, r,
-			"IOTRACED_WITHOUT: not a list of swap-flag, pages, copies, origin and casts");
+		return iot_error_set(err, r,
+				     "IOTRACED_WITHOUT: not a list of swap-flag, pages, copies, "
+				     "origin and casts");
 	raise_memlock();
 	if (c->block.enabled)
 		r = probes_open(&po, &p[0], err);
