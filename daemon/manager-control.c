@@ -186,10 +186,19 @@ struct change_job {
 	struct manager *m;
 	uint64_t token;
 	bool rotate;
+	bool looked;
 	bool selected[MANAGER_MAX_STREAMS];
+	struct iot_retention rules; /* that delete nothing */
+	struct store_usage usage;
 	char names[MANAGER_MAX_STREAMS][128];
 	char failed[512]; /* the file that it is about, or the stream */
 };
+
+static void change_free(struct change_job *j)
+{
+	free(j->rules.shipped);
+	free(j);
+}
 
 static int change_run(void *arg)
 {
@@ -217,6 +226,8 @@ static int change_run(void *arg)
 			return r;
 		}
 	}
+	/* Who asks for the status next is to find there what has been sealed. */
+	j->looked = j->rotate && store_retain(j->m->store, &j->rules, &j->usage) == 0;
 	return 0;
 }
 
@@ -274,8 +285,12 @@ static void change_done(void *arg, int result)
 	} else {
 		reply = change_reply(j);
 	}
+	if (j->looked) {
+		j->m->usage = j->usage;
+		j->m->usage_known = true;
+	}
 	control_finish(j->m->control, j->token, reply);
-	free(j);
+	change_free(j);
 }
 
 static int change(struct manager *m, uint64_t token, const char *stream, bool rotate,
@@ -295,13 +310,19 @@ static int change(struct manager *m, uint64_t token, const char *stream, bool ro
 	j->m = m;
 	j->token = token;
 	j->rotate = rotate;
+	/* Copied: the job outlives a reload's configuration. */
+	j->rules.shipped = strdup(m->config->retention.shipped);
+	if (!j->rules.shipped) {
+		change_free(j);
+		return -ENOMEM;
+	}
 	for (size_t i = 0; i < m->n_streams; i++) {
 		j->selected[i] = !stream || strcmp(stream, iot_stream_name(m->streams[i].id)) == 0;
 		found |= j->selected[i];
 	}
 	r = found ? jobs_submit(m->jobs, change_run, change_done, j) : -ENOENT;
 	if (r < 0)
-		free(j);
+		change_free(j);
 	if (r == -EBUSY)
 		*message = strdup("too much is waiting for the disk already");
 	return r;

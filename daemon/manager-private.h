@@ -113,6 +113,8 @@ void manager_status_line(struct manager *m, char *buf, size_t size);
 void manager_retain(struct manager *m);
 /* What the rate limit has held back, if anything: before nobody is left to say it. */
 void manager_say_unshipped(struct manager *m);
+/* Also what the limit has held back. */
+void manager_say_losses(struct manager *m);
 
 /* manager-swaps.c */
 int manager_swaps_start(struct manager *m) IOT_MUST_CHECK;

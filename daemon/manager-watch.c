@@ -113,7 +113,8 @@ static bool ring_was_short(const struct manager_stream *s, const struct worker_s
 	       probes_ring(s->probes, 0)->size / 2;
 }
 
-static void log_losses(struct manager_stream *s, const struct worker_status *w, uint64_t now_ns)
+static void log_losses(struct manager_stream *s, const struct worker_status *w, uint64_t now_ns,
+		       bool last)
 {
 	uint64_t filed = w->lost_filed - s->logged_filed;
 	uint64_t unattributed = w->lost_unattributed - s->logged_unattributed;
@@ -121,7 +122,7 @@ static void log_losses(struct manager_stream *s, const struct worker_status *w, 
 
 	if (filed == 0 && unattributed == 0)
 		return;
-	if (!log_limit_pass(&s->loss_limit, now_ns, NULL))
+	if (!last && !log_limit_pass(&s->loss_limit, now_ns, NULL))
 		return;
 	if (unattributed == 0 && !ring_was_short(s, w))
 		snprintf(why, sizeof(why),
@@ -224,8 +225,21 @@ void manager_look(struct manager *m, struct manager_stream *s, uint64_t now_ns)
 	worker_status(s->worker, &w);
 	check_progress(s, &w, now_ns);
 	log_transitions(s, &w);
-	log_losses(s, &w, now_ns);
+	log_losses(s, &w, now_ns, false);
 	s->last = w;
+}
+
+void manager_say_losses(struct manager *m)
+{
+	for (size_t i = 0; i < m->n_streams; i++) {
+		struct manager_stream *s = &m->streams[i];
+		struct worker_status w;
+
+		if (!s->worker)
+			continue;
+		worker_status(s->worker, &w);
+		log_losses(s, &w, manager_now_ns(), true);
+	}
 }
 
 void manager_status_line(struct manager *m, char *buf, size_t size)

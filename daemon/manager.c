@@ -468,6 +468,7 @@ int manager_run(struct manager *m)
 {
 	int r = sd_event_loop(m->event);
 
+	manager_say_losses(m);
 	manager_say_unshipped(m);
 	if (r < 0) {
 		log_error("event loop: %s", strerror(-r));

@@ -225,12 +225,13 @@ static void check_sums(const struct iot_segment_info *info, const struct iot_foo
 		v->n_records = iot_add_sat(v->n_records, p->written.n);
 		if (owned > 0)
 			iot_verdict_reason(v, IOT_VERDICT_LOST,
-					   "%s: %llu observations lost, filed by owner", name,
-					   (unsigned long long)owned);
+					   "%s: %llu observation%s lost, filed by owner", name,
+					   (unsigned long long)owned, owned == 1 ? "" : "s");
 		if (p->unattributed.n > 0)
 			iot_verdict_reason(v, IOT_VERDICT_UNKNOWN,
-					   "%s: %llu observations lost without an owner", name,
-					   (unsigned long long)p->unattributed.n);
+					   "%s: %llu observation%s lost without an owner", name,
+					   (unsigned long long)p->unattributed.n,
+					   p->unattributed.n == 1 ? "" : "s");
 		if (p->missed.n > 0)
 			iot_verdict_reason(v, IOT_VERDICT_UNKNOWN,
 					   "%s: the kernel skipped %llu runs", name,

@@ -5,7 +5,9 @@
  * Every way this can go wrong ends in one message that says what to do, and in the exit code that
  * scripts rely on: 3 when no daemon answers, 4 when it may not be asked, 1 when it says no.
  */
+#include <grp.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 
@@ -13,6 +15,26 @@
 
 /* Rotate and Flush wait for the worker, whose own limit is shorter. */
 #define REPLY_TIMEOUT_SEC 120
+
+/* The unit's socket is its group's; that of a daemon started by hand is root's alone. */
+static int denied(const char *path)
+{
+	const struct group *g;
+	struct stat st;
+
+	if (stat(path, &st) < 0 || !(st.st_mode & S_IWGRP) || st.st_gid == 0)
+		return ctl_fail(CTL_DENIED, "no permission to use %s; run as root", path);
+	g = getgrgid(st.st_gid);
+	if (!g)
+		return ctl_fail(CTL_DENIED,
+				"no permission to use %s; run as root or as a member of the "
+				"socket's group (%u)",
+				path, st.st_gid);
+	return ctl_fail(CTL_DENIED,
+			"no permission to use %s; run as root or as a member of the socket's group "
+			"(%s)",
+			path, g->gr_name);
+}
 
 static int connect_daemon(const char *path, int *ret)
 {
@@ -37,10 +59,7 @@ static int connect_daemon(const char *path, int *ret)
 	switch (errno) {
 	case EACCES:
 	case EPERM:
-		return ctl_fail(CTL_DENIED,
-				"no permission to use %s; run as root or as a member of the "
-				"socket's group (iotraced)",
-				path);
+		return denied(path);
 	case ENOENT:
 	case ENOTDIR:
 	case ECONNREFUSED:

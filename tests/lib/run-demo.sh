@@ -139,8 +139,8 @@ case $verified in
 esac
 echo "(exit status $verified: $meaning)"
 
-# For who called sudo.
-[ -z "${SUDO_UID:-}" ] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$B/run"
+# For who called sudo, who builds and tests without it next.
+[ -z "${SUDO_UID:-}" ] || chown -R "$SUDO_UID:${SUDO_GID:-$SUDO_UID}" "$B"
 say "The segments stay in $segments"
 # shellcheck disable=SC2012 # names of our own making
 ls -lh "$segments" | sed '1d; / lock$/d; s/^/  /'

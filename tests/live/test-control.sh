@@ -132,6 +132,7 @@ assert_status "flush neither" 4 nobody flush
 before=$(find "$iot_state" -name '*.iot' | wc -l)
 assert_status "root may" 0 ctl rotate
 assert_eq "and it happened once" $((before + 1)) "$(find "$iot_state" -name '*.iot' | wc -l)"
+assert_eq "and the next status counts it in the store" $((before + 1)) "$(ctl --json status | jq .store.segments)"
 
 # ---- a state directory that is taken away ----------------------------------------------------------------
 

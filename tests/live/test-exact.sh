@@ -152,6 +152,8 @@ for try in 1 2 3 4 5 6; do
 done
 assert_eq "forced loss: verify" 10 "$verified"
 assert_num "forced loss: something was lost" "$(of read lost)" -gt 100
+assert_eq "forced loss: what the log has said of it in the end is all of it" "$(jq .lost "$iot_dir/report.json")" \
+	"$(sed -n 's/.*: lost \([0-9]*\) observations\{0,1\} filed by owner and 0 without.*/\1/p' "$iot_log" | awk '{ n += $1 } END { print n + 0 }')"
 assert_num "forced loss: something was kept" "$(of read requests)" -gt 10
 for op in read write discard; do
 	assert_eq "forced loss: ${op}s recorded + filed = diskstats" "$(delta "${op}s")" "$(of "$op" total)"

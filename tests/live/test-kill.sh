@@ -6,7 +6,7 @@
 # load, with blocks and rotations every few milliseconds. The next start recovers what was left: every whole
 # block is kept, the footer says `recovered`, and nothing of it is ever reported complete.
 #
-# timeout: 420
+# timeout: 700
 
 cd "$(dirname "$0")/../.." || exit 1
 . tests/lib/tap.sh
@@ -36,7 +36,7 @@ cat >"$iot_dir/config.yaml" <<-END
 	    segment_age: 300ms
 END
 fio --name=load --filename="$loop" --direct=1 --ioengine=io_uring --bs=4k --rw=randrw --iodepth=8 \
-	--rate_iops=2000 --time_based --runtime=400 --output=/dev/null >/dev/null 2>&1 &
+	--rate_iops=2000 --time_based --runtime=680 --output=/dev/null >/dev/null 2>&1 &
 fio_pid=$!
 
 launch() {

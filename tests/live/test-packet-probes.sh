@@ -5,7 +5,7 @@
 # compared with the kernel's own counters to the last packet, with plain loads and with the fallback,
 # without loss and with a ring that is too small.
 #
-# timeout: 300
+# timeout: 500
 
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
