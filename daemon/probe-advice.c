@@ -122,7 +122,7 @@ void advice_begin(struct advice *a)
 
 void advice_end(const struct advice *a, uint64_t ring_bytes, size_t record_bytes)
 {
-	uint64_t n, ns, rate, want, records = ring_bytes / record_bytes;
+	uint64_t n = 0, ns, rate, want, records = ring_bytes / record_bytes;
 
 	if (a->at_ns == 0)
 		return;

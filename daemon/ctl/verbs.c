@@ -254,6 +254,23 @@ static void print_verbs(bool live)
 	}
 }
 
+/* Words, behind what has taken `column` columns already, in lines of at most 80. */
+static void print_folded(const char *words, size_t column)
+{
+	while (*words) {
+		size_t n = strcspn(words, " ");
+
+		if (column + 1 + n > 80) {
+			printf("\n ");
+			column = 1;
+		}
+		printf(" %.*s", (int)n, words);
+		column += 1 + n;
+		words += n + strspn(words + n, " ");
+	}
+	printf("\n");
+}
+
 void ctl_help(void)
 {
 	char formats[EXPORT_FORMAT_LIST_MAX];
@@ -270,13 +287,14 @@ void ctl_help(void)
 	       "Filters of cat, follow, top, report and export; segments, explain and drops take\n"
 	       "--since and --until, the latter two --flow and --probe:\n%s%s%s\n"
 	       "Options of single verbs:\n%s\n"
-	       "Formats of export: %s\n"
-	       "Exit codes: 0 ok, 1 error or bad input, 2 usage, 3 no daemon, 4 denied;\n"
+	       "Formats of export:",
+	       ctl_help_options, ctl_help_time, ctl_help_filters, ctl_help_flow,
+	       ctl_help_verb_options);
+	print_folded(export_format_list(formats, sizeof(formats)), strlen("Formats of export:"));
+	printf("Exit codes: 0 ok, 1 error or bad input, 2 usage, 3 no daemon, 4 denied;\n"
 	       "explain: 0 complete or proved absent, 10 lost, 11 unknown, 12 present;\n"
 	       "verify: 0 complete, 10 lost, 11 unknown, 20 torn (recoverable), or still being\n"
-	       "        recorded, 21 corrupt.\n",
-	       ctl_help_options, ctl_help_time, ctl_help_filters, ctl_help_flow,
-	       ctl_help_verb_options, export_format_list(formats, sizeof(formats)));
+	       "        recorded, 21 corrupt.\n");
 }
 
 /* Those lines of the options' help that name the verb: "report --by: how many ...". */

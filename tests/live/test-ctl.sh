@@ -490,7 +490,7 @@ done
 fails "export without format" 2 'needs --format=csv, ' "$ctl" export whole
 fails "unknown format" 2 "did you mean 'csv'" "$ctl" export --format=cvs whole
 fails "an option of another verb" 2 'does not go with cat; it belongs to export$' "$ctl" cat --strict whole
-fails "an output for a verb without one" 2 'it belongs to recover and export$' "$ctl" cat -o x whole
+fails "an output for a verb without one" 2 'it belongs to status, recover and export$' "$ctl" cat -o x whole
 for filter in "--since 12:00" "--until now"; do
 	for verb in status inflight rotate flush probes config verify recover; do
 		# shellcheck disable=SC2086 # an option with its value

@@ -48,7 +48,7 @@ for shell in $shells; do
 			"$(offered "$shell" iotracectl "$verb" -)"
 	done
 	assert_eq "$shell: --format" \
-		"$(sed -nE 's/^Formats of export: (.*)/\1/p' <<<"$help" | sed 's/ or /, /' | tr -d ' ' | tr , '\n' | sort)" \
+		"$(sed -n '/^Formats of export: /,/^Exit/{/^Exit/d; s/^Formats of export: //p; s/^  //p}' <<<"$help" | tr -s '\n' ' ' | sed 's/ or /, /' | tr -d ' ' | tr , '\n' | sort)" \
 		"$(offered "$shell" iotracectl export --format '')"
 	assert_eq "$shell: --op" "$(sed -n '/^static const char \*const op_names/,/^};/p' format/record.c |
 		grep -oE '"[a-z_]+"' | tr -d '"' | sort)" "$(offered "$shell" iotracectl cat --op '')"

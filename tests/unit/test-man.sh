@@ -32,7 +32,7 @@ items_of_section() {
 	sed -n "/^\.Sh $1\$/,/^\.El\$/p" packaging/man/iotracectl.1 | sed -n 's/^\.It Li //p' | tr -s ' ,' '\n'
 }
 assert_eq "export formats of iotracectl(1)" \
-	"$(sed -nE 's/^Formats of export: (.*)/\1/p' <<<"$help" | sed 's/ or /, /' | tr -s ' ,' '\n')" \
+	"$(sed -n '/^Formats of export: /,/^Exit/{/^Exit/d; s/^Formats of export: //p; s/^  //p}' <<<"$help" | tr -s '\n' ' ' | sed 's/ or /, /' | tr -s ' ,' '\n')" \
 	"$(items_of_section 'EXPORT FORMATS')"
 assert_eq "fields of a request in iotracectl(1)" \
 	"$("$IOTRACECTL" --json cat tests/golden/v1/random.iot | head -n 1 | grep -oE '"[a-z_]+":' | tr -d '":')" \

@@ -194,6 +194,7 @@ if wanted meta; then
 	kill -CONT "$iot_pid"
 	swap_claim "swap was merged with metadata" true '.mixed > 0'
 	# Whether anything comes back from swap is the kernel's choice; what did is held against its counter as it is.
+	# shellcheck disable=SC2016 # jq's variable
 	swap_claim_lost "swap out was lost, and swap in if there was any" true '.n_out > 0 and (.n_in > 0 or $pswpin == 0)'
 	swap_claim_lost "swap that was merged with metadata was lost" true '.mixed > 0'
 	swap_end
