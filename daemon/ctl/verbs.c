@@ -333,8 +333,10 @@ void ctl_help_verb(const struct ctl_verb *v)
 
 	printf("Usage: iotracectl [OPTIONS] %s%s%s\n\n%s.\n%s", v->name, *v->args ? " " : "",
 	       v->args, v->summary, v->help);
-	if (v->takes & CTL_TAKES_EXPORT)
-		printf("FORMAT: %s\n", export_format_list(formats, sizeof(formats)));
+	if (v->takes & CTL_TAKES_EXPORT) {
+		printf("FORMAT:");
+		print_folded(export_format_list(formats, sizeof(formats)), strlen("FORMAT:"));
+	}
 	if (!(v->takes & CTL_LIVE) && strstr(v->args, "PATH"))
 		printf("PATH: segments, directories or archive trees; default $IOTRACED_STATE_DIR "
 		       "or\n"

@@ -30,6 +30,15 @@ if ! { "$tools/make-segment" /var/lib/iotraced segments=2 requests=500 && "$tool
 	bail "segments" "they could not be made"
 fi
 dd if=/dev/zero of=/srv/file bs=64k count=1 2>/dev/null
+# And a daemon at the usual socket, for those that ask one.
+mkdir -p /var/lib/prometheus/node-exporter && mount -t tmpfs iot-test /run && mkdir /run/iotraced || bail "namespace" "no /run"
+"$(dirname "$ctl")/iotraced" --state-dir "$dir/live" --socket /run/iotraced/control.sock 2>daemon.log </dev/null &
+daemon=$!
+trap 'kill "$daemon" 2>/dev/null; wait "$daemon"; rm -rf "$dir"' EXIT
+for _ in {1..300}; do
+	"$ctl" status >/dev/null 2>&1 && break
+	sleep 0.1
+done
 
 # literals PAGE	the displays of a page, each after a line "@@ SECTION", as a reader sees them
 literals() {
@@ -58,13 +67,14 @@ for page in iotraced.8 iotracectl.1; do
 	assert_num "examples of $page" "$(wc -l <list)" -ge 3
 	while IFS= read -r command; do
 		n=$((n + 1))
+		load=
 		case $command in
-		*--duration*) (while [ ! -e stop ]; do dd if=/dev/zero of=here bs=64k count=4 oflag=direct conv=notrunc 2>/dev/null; sleep 0.1; done) & ;;
+		*--duration*) (while [ ! -e stop ]; do dd if=/dev/zero of=here bs=64k count=4 oflag=direct conv=notrunc 2>/dev/null; sleep 0.1; done) & load=$! ;;
 		esac
 		timeout 60 bash -c "$command" >said 2>err </dev/null
 		status=$?
 		touch stop
-		wait
+		[ -z "$load" ] || wait "$load"
 		if [[ " $(may_end_with "$command") " == *" $status "* ]]; then
 			ok "$command"
 		else
