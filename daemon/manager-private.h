@@ -109,6 +109,8 @@ void manager_stop(struct manager *m, const char *why);
 int manager_watch_start(struct manager *m) IOT_MUST_CHECK;
 void manager_watch_stop(struct manager *m);
 void manager_look(struct manager *m, struct manager_stream *s, uint64_t now_ns);
+/* What becomes of a segment that could not be sealed; unlinked: its file was seen to be deleted. */
+const char *manager_unsealed(int error, bool unlinked);
 void manager_status_line(struct manager *m, char *buf, size_t size);
 void manager_retain(struct manager *m);
 /* What the rate limit has held back, if anything: before nobody is left to say it. */

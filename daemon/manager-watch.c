@@ -147,6 +147,12 @@ static void log_losses(struct manager_stream *s, const struct worker_status *w, 
 	s->logged_unattributed = w->lost_unattributed;
 }
 
+const char *manager_unsealed(int error, bool unlinked)
+{
+	return error == -ENOENT || unlinked ? "its file is gone, and what was recorded in it"
+					    : "its file is recovered at the next start";
+}
+
 static void log_transitions(struct manager_stream *s, const struct worker_status *w)
 {
 	const char *stream = iot_stream_name(s->id);
@@ -168,13 +174,21 @@ static void log_transitions(struct manager_stream *s, const struct worker_status
 	} else if (w->last_error == 0 && s->last.last_error < 0) {
 		log_event(LOG_INFO, LOG_ID_WRITE_WORKS, &fields, "%s: writing works again", stream);
 	}
+	if (w->unlinked_seq && w->unlinked_seq != s->last.unlinked_seq) {
+		fields.error = -ENOENT;
+		log_event(LOG_ERR, LOG_ID_WRITE_FAILS, &fields,
+			  "%s: segment %llu: deleted while it is written to; what is in it is lost "
+			  "at "
+			  "its end",
+			  stream, (unsigned long long)w->unlinked_seq);
+	}
 	if (w->seal_errors > s->last.seal_errors) {
 		fields.error = w->seal_error;
-		log_event(LOG_ERR, LOG_ID_WRITE_FAILS, &fields,
-			  "%s: segment %llu could not be sealed: %s; %s", stream,
-			  (unsigned long long)w->seal_error_seq, strerror(-w->seal_error),
-			  w->seal_error == -ENOENT ? "its file is gone, and what was recorded in it"
-						   : "its file is recovered at the next start");
+		log_event(
+			LOG_ERR, LOG_ID_WRITE_FAILS, &fields,
+			"%s: segment %llu could not be sealed: %s; %s", stream,
+			(unsigned long long)w->seal_error_seq, strerror(-w->seal_error),
+			manager_unsealed(w->seal_error, w->seal_error_seq == s->last.unlinked_seq));
 	}
 	fields.error = 0;
 	if (w->books_unbalanced > s->last.books_unbalanced)
@@ -350,6 +364,7 @@ int manager_watch_start(struct manager *m)
 		worker_status(m->streams[i].worker, &m->streams[i].last);
 		/* A predecessor may have died before it could say so. */
 		m->streams[i].last.seal_errors = 0;
+		m->streams[i].last.unlinked_seq = 0;
 		rate_add(&m->streams[i].rate, manager_now_ns(), m->streams[i].last.emitted);
 	}
 	r = sd_event_add_time_relative(m->event, &m->tick, CLOCK_MONOTONIC, TICK_USEC,

@@ -62,10 +62,10 @@ static void stop_done(void *arg, int result)
 		const char *stream = iot_stream_name(m->streams[i].id);
 
 		if (j->results[i] < 0)
-			log_error(
-				"%s: the last segment could not be sealed: %s; it is recovered at "
-				"the next start",
-				stream, strerror(-j->results[i]));
+			log_error("%s: the last segment could not be sealed: %s; %s", stream,
+				  strerror(-j->results[i]),
+				  manager_unsealed(j->results[i],
+						   m->streams[i].last.unlinked_seq > 0));
 		else if (j->names[i][0])
 			log_info("%s: sealed %s", stream, j->names[i]);
 	}

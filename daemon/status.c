@@ -98,7 +98,7 @@ const char *status_ability_name(unsigned int ability)
 static bool stream_degraded(const struct status_stream *s)
 {
 	return s->stalled || s->worker.last_error < 0 || s->worker.books_unbalanced > 0 ||
-	       s->worker.seal_errors > 0;
+	       s->worker.seal_errors > 0 || s->worker.unlinked_seq > 0;
 }
 
 enum status_state status_state(const struct status_input *in)
@@ -136,6 +136,7 @@ static struct json_object *render_segment(struct builder *b, const struct worker
 	put_count(b, o, "bytes", w->segment_bytes);
 	put_count(b, o, "records", w->segment_records);
 	put_u64(b, o, "age_ns", now_ns > w->segment_open_ns ? now_ns - w->segment_open_ns : 0);
+	put_bool(b, o, "unlinked", w->unlinked_seq > 0);
 	return o;
 }
 

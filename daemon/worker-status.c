@@ -6,6 +6,7 @@
  * and the end of its turn its sums are kept aside, so that clearing its slot is never seen.
  */
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 
 #include "daemon/clock.h"
 #include "daemon/worker-internal.h"
@@ -101,11 +102,19 @@ int worker_sample(struct worker *w)
 	return r;
 }
 
+/* What is written to a file that nobody can open any more will be in no file, however well the writing goes. */
+static bool is_unlinked(const struct segment_out *o)
+{
+	struct stat st;
+
+	return o->books && (fstat(iot_writer_fd(o->writer), &st) < 0 || st.st_nlink == 0);
+}
+
 static const char *verdict(const struct worker_status *s)
 {
 	/* A file that was not sealed may be gone, or its books with it. */
 	if (s->lost_unattributed || s->missed || s->books_unbalanced || s->identity_full ||
-	    s->seal_errors)
+	    s->seal_errors || s->unlinked_seq)
 		return "unknown";
 	if (s->lost_filed || s->decode_failed || s->output_failed)
 		return "lost";
@@ -179,11 +188,16 @@ void worker_status_update(struct worker *w)
 		s.records += iot_writer_records(old->writer);
 		s.bytes_written += iot_writer_bytes(old->writer);
 	}
+	if (is_unlinked(old))
+		s.unlinked_seq = old->seq;
+	else if (is_unlinked(o))
+		s.unlinked_seq = o->seq;
 	snprintf(s.verdict, sizeof(s.verdict), "%s", w->ring_broken ? "unknown" : verdict(&s));
 
 	pthread_mutex_lock(&w->lock);
 	worse = strcmp(s.verdict, w->status.verdict) != 0 || s.last_error != w->status.last_error ||
-		s.books_unbalanced != w->status.books_unbalanced;
+		s.books_unbalanced != w->status.books_unbalanced ||
+		s.unlinked_seq != w->status.unlinked_seq;
 	w->status = s;
 	pthread_mutex_unlock(&w->lock);
 	if (worse)

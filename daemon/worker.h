@@ -38,6 +38,7 @@ struct worker_status {
 	uint64_t segment_bytes;
 	uint64_t segment_records;
 	uint64_t segment_open_ns; /* CLOCK_MONOTONIC */
+	uint64_t unlinked_seq;	  /* of the open or the last one, if its file is deleted */
 	uint64_t records;	  /* written since start */
 	uint64_t bytes_written;
 	uint64_t segments_sealed;

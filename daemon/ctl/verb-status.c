@@ -22,7 +22,7 @@ static const char *dot(void)
 	return ctl_utf8_terminal() ? "\u25cf" : "*";
 }
 
-static void print_segment(struct json_object *s)
+static void print_segment(struct json_object *s, bool color)
 {
 	struct json_object *seg = live_object(s, "segment");
 	char bytes[CTL_HUMAN_MAX], records[CTL_HUMAN_MAX], age[CTL_HUMAN_MAX], name[160];
@@ -32,6 +32,10 @@ static void print_segment(struct json_object *s)
 	       file ? ctl_printable(file, name, sizeof(name)) : "none",
 	       live_size(seg, "bytes", bytes), live_counted(seg, "records", "record", records),
 	       live_duration(seg, "age_ns", age));
+	if (json_object_get_boolean(live_object(seg, "unlinked")))
+		printf(LABEL
+		       "%sdeleted while it is written to; what is in it is lost at its end%s\n",
+		       "", ctl_style_on(color, CTL_STYLE_BAD), ctl_style_off(color));
 }
 
 static void print_records(struct json_object *s)
@@ -129,7 +133,7 @@ static void print_stream(struct json_object *s, bool color)
 	printf("\n%s%s%s %s: %s%s%s\n", ctl_style_on(color, style), dot(), ctl_style_off(color),
 	       name ? name : "?", ctl_style_on(color, style), verdict ? verdict : "unknown",
 	       ctl_style_off(color));
-	print_segment(s);
+	print_segment(s, color);
 	print_records(s);
 	print_lost(s, color);
 	print_ring(s);

@@ -157,6 +157,10 @@ assert_grep "and names the file" "^iotracectl: $dir/gone/state/block-[0-9a-f]{32
 	iot_setup "$dir/one-gone"
 	iot_start || exit 9
 	rm -f "$iot_state"/*.open
+	# Told by itself: nothing was written, flushed or rotated since.
+	wait_for 5 grep -q 'block: segment 1: deleted while it is written to' "$iot_log"
+	ctl --json status >"$dir/deleted.json"
+	ctl status >"$dir/deleted.txt"
 	for _ in 1 2; do
 		ctl rotate 2>&1
 		echo "$?"
@@ -164,9 +168,19 @@ assert_grep "and names the file" "^iotracectl: $dir/gone/state/block-[0-9a-f]{32
 	ctl --json status >"$dir/status.json"
 	ctl status >"$dir/status.txt"
 	wait_for 5 grep -q 'segment 1 could not be sealed' "$iot_log"
-	cp "$iot_log" "$dir/one-gone.log"
+	ctl --json status >"$dir/after.json"
+	rm -f "$iot_state"/*.open
 	iot_stop TERM
+	cp "$iot_log" "$dir/one-gone.log"
 )
+assert_eq "status calls it unknown at once" "unknown true 0 degraded" \
+	"$(jq -r '"\(.streams[0] | "\(.verdict) \(.segment.unlinked) \(.seal_errors)") \(.state)"' "$dir/deleted.json")"
+assert_grep "and says what happened" '^ +: deleted while it is written to; what is in it is lost at its end$' "$dir/deleted.txt"
+assert_eq "the log says so, once" 1 "$(grep -c 'error: block: segment 1: deleted while' "$dir/one-gone.log")"
+assert_eq "of the next segment's file nothing is said" false "$(jq '.streams[0].segment.unlinked' "$dir/after.json")"
+assert_eq "the last one, deleted too, is gone and not recovered" "1 0" \
+	"$(grep -c 'the last segment could not be sealed: .*; its file is gone' "$dir/one-gone.log") $(
+		grep -c 'is recovered at the next start' "$dir/one-gone.log")"
 assert_eq "rotate without the file fails, the next does not" "1 0" "$(grep -x '[0-9]' "$dir/rotate.txt" | xargs)"
 assert_eq "status does not call it complete" "unknown 1 degraded" \
 	"$(jq -r '"\(.streams[0].verdict) \(.streams[0].seal_errors) \(.state)"' "$dir/status.json")"

@@ -205,6 +205,9 @@ static void test_state(void **state)
 	s.worker.seal_errors = 1;
 	assert_int_equal(status_state(&in), STATUS_DEGRADED);
 	s.worker.seal_errors = 0;
+	s.worker.unlinked_seq = 1;
+	assert_int_equal(status_state(&in), STATUS_DEGRADED);
+	s.worker.unlinked_seq = 0;
 	in.store_error = -EIO;
 	assert_int_equal(status_state(&in), STATUS_DEGRADED);
 	in.stopping = true;
