@@ -287,6 +287,13 @@ int config_value_add(const struct config_key *key, const char *text, const char 
 	if (has_control(text) || strlen(text) > DEVICE_LEN_MAX)
 		return iot_error_set(err, -EINVAL, "%s`%s`: `%s` is not the name of a device",
 				     place, key->path, config_quote(text).text);
+	/* What is selected is written into each segment, as a list, and read back from there. */
+	if (strpbrk(text, ",;"))
+		return iot_error_set(
+			err, -EINVAL,
+			"%s`%s`: `%s` is not the name of a device; several are a list: "
+			"[sda, sdb]",
+			place, key->path, config_quote(text).text);
 	if (strncmp(text, "/dev/", 5) == 0)
 		return iot_error_set(
 			err, -EINVAL, "%s`%s`: write the kernel's name, `%s`, instead of `%s`",

@@ -5,9 +5,48 @@
  * A verdict is about the segments that are there, and none of them speaks for the time before, after or
  * between captures: "no request from --since to --until" is proved only where each machine that was given
  * recorded all of it. Open ends are those of the record: who gives no --since asks from its beginning.
+ *
+ * When something was, by the clock on the wall, is told by CLOCK_MONOTONIC and one reading of both at the segment's
+ * beginning. Both are slewed alike; they part only where the former is set, or while the machine sleeps. Then the
+ * readings at the segment's two ends differ, nobody knows from which record on, and no question about such a time
+ * is answered for certain.
  */
 #include "daemon/ctl/ctl-util.h"
 #include "format/books.h"
+
+#define STEP_NS \
+	20000000ULL /* clocks are read one after the other, by a task that others may interrupt */
+
+static uint64_t real_ns(const struct iot_clocks *c, uint64_t monotonic_ns)
+{
+	return c->realtime_ns + (monotonic_ns - c->monotonic_ns);
+}
+
+void ctl_step_check(const struct iot_filter *f, const struct iot_segment_info *info,
+		    const struct iot_footer *footer, struct iot_verdict *why)
+{
+	const struct iot_clocks *a = &info->clocks, *b = footer ? &footer->clocks : NULL;
+	uint64_t before, after, from_ns, to_ns;
+
+	/* What recovery found out of, it has doubts of its own about. */
+	if ((!f->since_ns && !f->until_ns) || !b || !b->realtime_ns ||
+	    footer->reason == IOT_SEAL_RECOVERED)
+		return;
+	before = real_ns(a, b->monotonic_ns);
+	after = b->realtime_ns;
+	if (IOT_MAX(before, after) - IOT_MIN(before, after) <= STEP_NS)
+		return;
+	from_ns = IOT_MIN(real_ns(a, footer->epoch_first_ns), real_ns(b, footer->epoch_first_ns));
+	to_ns = IOT_MAX(real_ns(a, footer->epoch_last_ns), real_ns(b, footer->epoch_last_ns));
+	if (to_ns < f->since_ns || (f->until_ns && from_ns > f->until_ns))
+		return;
+	iot_verdict_reason(
+		why, IOT_VERDICT_UNKNOWN,
+		"segment %llu: the wall clock was set %s by %.3f s, or the machine slept, "
+		"in the middle: what of it was when is not certain",
+		(unsigned long long)info->seq, after > before ? "forward" : "back",
+		(double)(IOT_MAX(before, after) - IOT_MIN(before, after)) / 1e9);
+}
 
 static int cmp_machine(const struct iot_segment_info *a, const struct iot_segment_info *b)
 {
@@ -106,6 +145,11 @@ int ctl_cover_scan(const struct iot_scan *scan, const struct iot_filter *f, stru
 
 	if (!f->since_ns && !f->until_ns)
 		return 0;
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		const struct iot_segment *s = iot_scan_segment(scan, i);
+
+		ctl_step_check(f, iot_segment_info(s), iot_segment_footer(s), why);
+	}
 	r = collect(scan, &spans, &n);
 	if (r == 0)
 		ctl_cover_check(f, spans, n, why);

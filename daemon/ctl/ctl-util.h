@@ -168,7 +168,10 @@ struct ctl_span {
 /* Adds to the reasons what of f's time none of the spans covers, by machine and stream. Sorts them. */
 void ctl_cover_check(const struct iot_filter *f, struct ctl_span *spans, size_t n,
 		     struct iot_verdict *why);
-/* The same for all captures of a scan; nothing without --since and --until. */
+/* Adds a reason if the wall clock was set while the segment was recorded, and f asks about that time. */
+void ctl_step_check(const struct iot_filter *f, const struct iot_segment_info *info,
+		    const struct iot_footer *footer, struct iot_verdict *why);
+/* Both for all captures of a scan; nothing without --since and --until. */
 int ctl_cover_scan(const struct iot_scan *scan, const struct iot_filter *f,
 		   struct iot_verdict *why) IOT_MUST_CHECK;
 /* Time between the captures of a machine, in which nothing was recorded; the machines' sum. */

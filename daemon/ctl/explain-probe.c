@@ -127,6 +127,8 @@ static int check_gaps(const struct ctl *c, struct answer *answers, size_t n,
 		spans[i].last_ns = cap->last_ns && cap->footers[cap->n - 1]
 					   ? ctl_capture_realtime_ns(cap, cap->last_ns)
 					   : UINT64_MAX;
+		for (size_t k = 0; k < cap->n; k++)
+			ctl_step_check(&c->filter, cap->infos[k], cap->footers[k], why);
 	}
 	ctl_cover_check(&c->filter, spans, n, why);
 	return 0;

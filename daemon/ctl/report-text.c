@@ -50,7 +50,7 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 	if (v->n_torn)
 		fputs("losses of unsealed segments not known before the seal", f);
 	else if (!v->losses_final)
-		fputs("losses of damaged or recovered segments not known", f);
+		fputs("not all losses are known, see above", f);
 	fprintf(f, "%s\n", v->filtered ? " (that pass the filters)" : "");
 	if (v->losses_unfilterable)
 		fprintf(f, "          losses are not filtered by pid, comm or latency: they have "

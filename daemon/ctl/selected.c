@@ -6,7 +6,7 @@
  * A segment speaks for a device if its books say that nothing was left out, or if its header's selection
  * takes the device's disk. That text is all there is of the patterns; where it may have been cut, or where
  * the device was not there yet when the segment began, so that its first requests may have passed a filter
- * that did not know it, the answer is no.
+ * that did not know it, the answer is no. The same for swap, and for streams that were not recorded.
  */
 #include <fnmatch.h>
 
@@ -131,17 +131,49 @@ static bool is_no_disk(const struct iot_scan *scan, const char *dev)
 	return true;
 }
 
+/* A question about a kind of record that nobody made is not answered by its absence. */
+static void check_streams(const struct iot_scan *scan, const struct iot_filter *f,
+			  struct iot_verdict *why)
+{
+	if ((f->flow.set || f->probe[0]) && !iot_scan_n_stream(scan, IOT_STREAM_PACKET))
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN, "no packets are recorded here");
+	if ((f->ops || f->swap || f->min_latency_ns) && !iot_scan_n_stream(scan, IOT_STREAM_BLOCK))
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN, "no requests are recorded here");
+}
+
+/* Swap that was left out, or that this kernel does not tell from the rest, is not told absent. */
+static void check_swap(const struct iot_segment *s, const struct iot_filter *f,
+		       struct iot_verdict *why)
+{
+	const struct iot_segment_info *info = iot_segment_info(s);
+	const bool out = f->swap != IOT_SWAP_ONLY_IN, in = f->swap != IOT_SWAP_ONLY_OUT;
+
+	if (f->swap != IOT_SWAP_WITHOUT && iot_segment_without_swap(info))
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "segment %llu: swap was left out by the configuration",
+				   (unsigned long long)info->seq);
+	else if ((out && info->swap_out == IOT_ABILITY_UNAVAILABLE) ||
+		 (in && info->swap_in == IOT_ABILITY_UNAVAILABLE))
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "segment %llu: its kernel did not tell swap from other requests",
+				   (unsigned long long)info->seq);
+}
+
 void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
 			struct iot_verdict *why)
 {
-	if (!f->dev[0] || is_no_disk(scan, f->dev))
-		return;
+	const bool of_disk = f->dev[0] && !is_no_disk(scan, f->dev);
+
+	check_streams(scan, f, why);
 	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
 		const struct iot_segment *s = iot_scan_segment(scan, i);
 		const struct iot_segment_info *info = iot_segment_info(s);
 
-		if (info->stream != IOT_STREAM_BLOCK || !in_time(s, f) ||
-		    ctl_selects(info, iot_segment_footer(s), f->dev))
+		if (info->stream != IOT_STREAM_BLOCK || !in_time(s, f))
+			continue;
+		if (f->swap)
+			check_swap(s, f, why);
+		if (!of_disk || ctl_selects(info, iot_segment_footer(s), f->dev))
 			continue;
 		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
 				   "%.40s: the selection (\"%.60s\") left out requests, its may be "

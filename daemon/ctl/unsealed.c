@@ -79,7 +79,8 @@ size_t ctl_n_unsealed(const struct iot_scan *scan)
 
 bool ctl_losses_final(const struct iot_scan *scan, const struct iot_verdict *v)
 {
-	if (v->code >= IOT_VERDICT_TORN || ctl_n_unsealed(scan) > 0)
+	/* Unknown: losses without owner, missed runs, segments that are not here: in no sum of losses. */
+	if (v->code >= IOT_VERDICT_UNKNOWN || ctl_n_unsealed(scan) > 0)
 		return false;
 	/* A footer made by recovery does not know what its epoch lost. */
 	for (size_t i = 0; i < iot_scan_n_segments(scan); i++)

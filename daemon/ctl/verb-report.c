@@ -230,6 +230,9 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 	if (r < 0)
 		return r;
 	r = ctl_scan_verdict(scan, false, &v->verdict, err);
+	if (r == 0 && !iot_scan_n_stream(scan, IOT_STREAM_BLOCK))
+		iot_verdict_reason(&v->verdict, IOT_VERDICT_UNKNOWN,
+				   "no requests are recorded here");
 	v->losses_final = r == 0 && ctl_losses_final(scan, &v->verdict);
 	return r;
 }

@@ -457,7 +457,7 @@ assert_eq "verify: what follows from a recovery is one line" 1 "$(grep -c 'not k
 assert_num "verify: few lines of a recovered segment" "$(wc -l <recovered.txt)" -le 5
 assert_eq "verify --verbose: each reason" "$("$ctl" verify --json recovered.iot | jq '.segments[0].reasons | length')" \
 	"$("$ctl" verify --verbose recovered.iot | grep -c '^  - ')"
-assert_grep "report: a recovered segment does not know its losses" 'recorded, losses of damaged or recovered segments not known' \
+assert_grep "report: a recovered segment does not know its losses" 'recorded, not all losses are known, see above' \
 	<("$ctl" report recovered.iot)
 fails "recover: nothing to do" 1 'nothing to recover' "$ctl" recover "$first"
 fails "recover: noise" 1 'noise.iot' "$ctl" recover noise.iot
@@ -507,6 +507,12 @@ for filter in "--dev sda" "--op read" "--swap in" "--pid 1" "--comm x" "--min-la
 done
 fails "segments: refuses what it does not filter by" 2 'takes --since and --until only; top, cat, follow, report and export take all' \
 	"$ctl" segments --op read whole
+for question in "--flow udp" "--probe netif_receive_skb"; do
+	# shellcheck disable=SC2086 # an option with its value
+	"$ctl" export --format=csv --strict --force -o none.csv $question whole >none.txt 2>err
+	assert_eq "export --strict: $question of a record without packets" 1 $?
+	assert_grep "and why: $question" 'no packets are recorded here$' err
+done
 for verb in segments cat report verify recover "export --format=csv"; do
 	# shellcheck disable=SC2086 # a verb with its option
 	fails "$verb: an empty path" 2 "argument 1 of ${verb%% *} is an empty path$" "$ctl" $verb ""

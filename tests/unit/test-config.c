@@ -260,6 +260,9 @@ static void test_bad_values(void **state)
 		 "`/dev/sda`"},
 		{"devices: {include: [\"\"]}\n",
 		 "f.yaml:1:21: `devices.include`: an empty device name"},
+		{"devices: {include: [\"a,b\"]}\n",
+		 "f.yaml:1:21: `devices.include`: `a,b` is not the name of a device; several are a "
+		 "list: [sda, sdb]"},
 		{"devices: {include: [\"a\\eb\"]}\n",
 		 "f.yaml:1:21: `devices.include`: `a?b` is not the name of a device"});
 }

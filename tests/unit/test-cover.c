@@ -101,12 +101,46 @@ static void test_machines_and_streams(void **state)
 	expect(g, 1, 50, 100, "b:50 ");
 }
 
+/* The wall clock is set, or the machine sleeps, between the two ends of a segment from 100 to 200. */
+static void test_steps(void **state)
+{
+	static const struct {
+		int64_t by;
+		uint64_t since, until;
+		enum iot_verdict_code want;
+	} t[] = {
+		{0, 120, 130, IOT_VERDICT_COMPLETE},   {60, 0, 0, IOT_VERDICT_COMPLETE},
+		{60, 120, 130, IOT_VERDICT_UNKNOWN},   {60, 240, 250, IOT_VERDICT_UNKNOWN},
+		{60, 261, 0, IOT_VERDICT_COMPLETE},    {-60, 45, 50, IOT_VERDICT_UNKNOWN},
+		{-60, 0, 39, IOT_VERDICT_COMPLETE},    {-60, 190, 195, IOT_VERDICT_UNKNOWN},
+		{-60, 201, 210, IOT_VERDICT_COMPLETE},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(t); i++) {
+		struct iot_filter f = {.since_ns = t[i].since * S, .until_ns = t[i].until * S};
+		struct iot_segment_info info = {
+			.clocks = {.monotonic_ns = 5 * S, .realtime_ns = 100 * S}};
+		struct iot_footer footer = {
+			.clocks = {.monotonic_ns = 105 * S,
+				   .realtime_ns = (uint64_t)(200 + t[i].by) * S},
+			.epoch_first_ns = 5 * S,
+			.epoch_last_ns = 105 * S,
+		};
+		struct iot_verdict v = {0};
+
+		ctl_step_check(&f, &info, &footer, &v);
+		assert_int_equal(v.code, t[i].want);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_capture),
 		cmocka_unit_test(test_between_captures),
 		cmocka_unit_test(test_machines_and_streams),
+		cmocka_unit_test(test_steps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
