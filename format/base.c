@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * base.c - strict parsing of what people write, the one error text, and whole writes.
+ * base.c - strict parsing of what people write, the one error text, files to be read, and whole writes.
  *
  * The parsers take the whole string or refuse it: no leading blanks, no sign, no rubbish behind.
  * They tell junk (-EINVAL) from too much (-ERANGE), because the two need different advice.
  */
 #include "format/base.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 
 void iot_error_text(struct iot_error *err, const char *fmt, ...)
 {
@@ -146,6 +151,33 @@ int iot_parse_duration(const char *s, uint64_t *ret_ns)
 	if (ns > UINT64_MAX)
 		return -ERANGE;
 	*ret_ns = (uint64_t)ns;
+	return 0;
+}
+
+/* A FIFO in a directory is of that directory's file system, whoever holds its other end. */
+static bool is_unnamed_pipe(int fd, const struct stat *st)
+{
+	struct statfs fs;
+
+	return S_ISFIFO(st->st_mode) && fstatfs(fd, &fs) == 0 && fs.f_type == PIPEFS_MAGIC;
+}
+
+int iot_open_file(const char *path, bool pipe, int *ret_fd, struct iot_error *err)
+{
+	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return iot_error_set(err, -errno, "%s: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode) && !(pipe && is_unnamed_pipe(fd, &st)))
+		return iot_error_set(err, -EINVAL, "%s: is no file but a %s", path,
+				     S_ISDIR(st.st_mode)    ? "directory"
+				     : S_ISFIFO(st.st_mode) ? "FIFO"
+							    : "device");
+	/* Who writes into the pipe may take a while. */
+	if (fcntl(fd, F_SETFL, 0) < 0)
+		return iot_error_set(err, -errno, "%s: %s", path, strerror(errno));
+	*ret_fd = IOT_TAKE_FD(fd);
 	return 0;
 }
 

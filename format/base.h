@@ -88,6 +88,12 @@ int iot_parse_u64(const char *s, uint64_t *ret) IOT_MUST_CHECK;
 int iot_parse_size(const char *s, uint64_t *ret_bytes) IOT_MUST_CHECK;
 /* "5m", "200ms", "1h", "2d", "30s", "1.5s"; a bare number is seconds. Nanoseconds. */
 int iot_parse_duration(const char *s, uint64_t *ret_ns) IOT_MUST_CHECK;
+/*
+ * Opens a file that somebody else may have put there, to be read: never waits, as open(2) of a FIFO does until
+ * there is a writer. -EINVAL: neither a regular file nor, with pipe, one of the pipes without a name that a
+ * shell makes of <(command).
+ */
+int iot_open_file(const char *path, bool pipe, int *ret_fd, struct iot_error *err) IOT_MUST_CHECK;
 /* Whole write(2) with EINTR and short writes handled. */
 int iot_write_all(int fd, const void *buf, size_t len) IOT_MUST_CHECK;
 

@@ -4,7 +4,6 @@
  */
 #include "format/shipped.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <xxhash.h>
@@ -30,19 +29,22 @@ struct iot_shipped *iot_shipped_free(struct iot_shipped *s)
 	return NULL;
 }
 
-/* The whole file and a NUL, or NULL and *ret_error, a negative errno. */
-static char *read_text(const char *path, size_t *ret_len, int *ret_error)
+/* The whole file and a NUL, or NULL and *ret_error, a negative errno. The archiver's user owns the path, not its reader. */
+static char *read_text(const char *path, size_t *ret_len, int *ret_error, struct iot_error *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_close_ int fd = -EBADF;
 	_cleanup_free_ char *text = NULL;
 	struct stat st;
 	size_t len = 0;
 
-	if (fd < 0 || fstat(fd, &st) < 0) {
+	*ret_error = iot_open_file(path, false, &fd, err);
+	if (*ret_error < 0)
+		return NULL;
+	if (fstat(fd, &st) < 0) {
 		*ret_error = -errno;
 		return NULL;
 	}
-	if (!S_ISREG(st.st_mode) || st.st_size > FILE_MAX) {
+	if (st.st_size > FILE_MAX) {
 		*ret_error = -EINVAL;
 		return NULL;
 	}
@@ -139,7 +141,7 @@ int iot_shipped_load(const char *path, struct iot_shipped **ret, struct iot_erro
 
 	if (!s)
 		return iot_error_set(err, -ENOMEM, "out of memory");
-	s->text = read_text(path, &len, &r);
+	s->text = read_text(path, &len, &r, err);
 	if (!s->text)
 		return iot_error_set(err, r, "%s: %s", path, strerror(-r));
 	s->destination = "";

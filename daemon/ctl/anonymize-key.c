@@ -7,7 +7,6 @@
  * record itself: a file that others may read, or a key that can be guessed, is refused.
  */
 #include <ctype.h>
-#include <fcntl.h>
 #include <sha2.h>
 #include <sys/stat.h>
 
@@ -125,8 +124,6 @@ static int check_key(const char *path, const uint8_t *key, size_t size, struct i
 
 int ctl_key_check_file(const char *path, const struct stat *st, struct iot_error *err)
 {
-	if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode))
-		return iot_error_set(err, -EINVAL, "%s: is no file", path);
 	if (st->st_uid != 0 && st->st_uid != geteuid())
 		return iot_error_set(err, -EPERM,
 				     "%s: belongs to somebody else (uid %u), who knows the key",
@@ -140,13 +137,16 @@ int ctl_key_check_file(const char *path, const struct stat *st, struct iot_error
 
 int ctl_key_load(const char *path, struct ctl_key **ret, struct iot_error *err)
 {
-	_cleanup_close_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	_cleanup_close_ int fd = -EBADF;
 	uint8_t key[KEY_MAX + 3]; /* one byte more than is taken, and a line's end */
 	size_t size = 0;
 	struct stat st;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	r = iot_open_file(path, true, &fd, err);
+	if (r < 0)
+		return r;
+	if (fstat(fd, &st) < 0)
 		return iot_error_set(err, -errno, "%s: %s", path, strerror(errno));
 	r = ctl_key_check_file(path, &st, err);
 	if (r < 0)

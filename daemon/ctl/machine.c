@@ -53,6 +53,8 @@ static int read_numbers(const char *name, FILE *f, uint64_t *ret, struct iot_err
 int ctl_logical_bytes(const char *arg, uint64_t *ret, struct iot_error *err)
 {
 	_cleanup_fclose_ FILE *f = NULL;
+	_cleanup_close_ int fd = -EBADF;
+	int r;
 
 	if (arg[0] != '@') {
 		if (iot_parse_size(arg, ret) < 0)
@@ -64,9 +66,13 @@ int ctl_logical_bytes(const char *arg, uint64_t *ret, struct iot_error *err)
 	}
 	if (strcmp(arg + 1, "-") == 0)
 		return read_numbers("standard input", stdin, ret, err);
-	f = fopen(arg + 1, "re");
+	r = iot_open_file(arg + 1, true, &fd, err);
+	if (r < 0)
+		return r;
+	f = fdopen(fd, "r");
 	if (!f)
 		return iot_error_set(err, -errno, "--logical-bytes: %s: %s", arg + 1,
 				     strerror(errno));
+	fd = -EBADF; /* f's */
 	return read_numbers(arg + 1, f, ret, err);
 }

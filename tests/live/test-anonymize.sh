@@ -147,7 +147,7 @@ assert_eq "which works: doubt stays doubt" "$("$ctl" verify recovered.iot >/dev/
 refused() { # NAME STATUS TEXT OPTION...
 	local name=$1 want=$2 text=$3 code
 	shift 3
-	"$ctl" export "$@" lossy >/dev/null 2>err
+	timeout 20 "$ctl" export "$@" lossy >/dev/null 2>err
 	code=$?
 	assert_eq "$name" "$want 1" "$code $(grep -cF -- "$text" err)"
 }
@@ -160,6 +160,8 @@ refused "a key that others can read" 1 "(mode 0644): chmod 600" --format=csv --a
 refused "a key that is too short" 1 "a key of 16 bytes can be guessed" --format=csv --anonymize=short.key
 refused "no key" 1 "missing.key: No such file" --format=csv --anonymize=missing.key
 refused "a directory" 1 "is no file" --format=csv --anonymize=lossy
+mkfifo -m 600 fifo.key
+refused "a FIFO that nobody writes to" 1 "fifo.key: is no file but a FIFO" --format=csv --anonymize=fifo.key
 "$ctl" export --format=csv --anonymize=other.key seg-lossy >/dev/null 2>err
 assert_eq "anonymized ones once more" "1 1" "$? $(grep -c 'is anonymized already (HMAC-SHA-256, key' err)"
 assert_eq "the key from a pipe" "" "$(cmp <("$ctl" export --format=csv --anonymize=<(cat key) lossy 2>/dev/null) lossy.csv 2>&1)"

@@ -200,6 +200,10 @@ assert_eq "report: none without" null "$(jq .write_amplification swap.json)"
 assert_eq "report: logical bytes that are none" \
 	"2 iotracectl: bytes.txt:1: 'x' is no number of bytes; write one a line, like 4096 or 64MiB" \
 	"$(echo x >bytes.txt; "$ctl" report --logical-bytes @bytes.txt whole 2>err; echo "$? $(cat err)")"
+assert_eq "report: logical bytes of a FIFO" "2 iotracectl: bytes.fifo: is no file but a FIFO" \
+	"$(mkfifo bytes.fifo; timeout 20 "$ctl" report --logical-bytes @bytes.fifo whole 2>err; echo "$? $(cat err)")"
+assert_eq "report: logical bytes of a command" 24 \
+	"$("$ctl" report --json --logical-bytes @<(sleep 0.1; echo 24) whole | jq .write_amplification.logical_bytes)"
 
 # Each ranking against the records themselves: groups, requests and bytes, to the last unit.
 # ranks WHAT JQ-KEY	key of a row, of a request: both as text

@@ -66,6 +66,12 @@ assert_eq "a destination that is not there is not made" "1 no" "$? $([ -e "$work
 assert_eq "and nothing is noted" 0 "$(note=$work/note2 shipped)"
 (exec 9>"$note.lock" && flock 9 && archive --once >"$work/said" 2>&1; echo $? >"$work/status")
 assert_eq "one at a time" "1 $note: another iotracectl archive is at work" "$(cat "$work/status") $(sed 's/^iotracectl: //' "$work/said")"
+mkfifo "$work/fifo"
+for verb in "archive --once --state $work/fifo $dst" "segments --state $work/fifo"; do
+	# shellcheck disable=SC2086 # several words
+	timeout 20 "$IOTRACECTL" $verb "$src" >/dev/null 2>"$work/said"
+	assert_eq "a FIFO is no note: ${verb%% *}" "1 1" "$? $(grep -c "fifo: is no file but a FIFO" "$work/said")"
+done
 # No file may have more than 8 KiB: that is the disk's end for the larger ones.
 rm -rf "$dst" "$note" && mkdir "$dst"
 (ulimit -f 8 && trap '' XFSZ && archive --once >"$work/said" 2>&1; echo $? >"$work/status")

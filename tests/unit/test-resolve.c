@@ -224,7 +224,7 @@ static void test_logical_bytes(void **state)
 	put("numbers", "18446744073709551615\n1\n");
 	expect_bytes(arg, -ERANGE, 0, ":2: more than");
 	expect_bytes("@/nonexistent", -ENOENT, 0, "/nonexistent: No such file");
-	expect_bytes("@/", -EIO, 0, "cannot be read");
+	expect_bytes("@/", -EINVAL, 0, "is no file but a directory");
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -120,6 +121,23 @@ static void test_other_files(void **state)
 	assert_int_equal(iot_shipped_load(dir, &s, NULL), -EINVAL);
 }
 
+/* Nobody will ever write into it: the daemon would wait for ever, and retention with it. */
+static void test_fifo(void **state)
+{
+	struct iot_shipped *s = NULL;
+	struct iot_error err = {0};
+	char path[300];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/note", dir);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	alarm(10);
+	assert_int_equal(iot_shipped_load(path, &s, &err), -EINVAL);
+	alarm(0);
+	assert_non_null(strstr(err.text, "note: is no file but a FIFO"));
+	assert_null(s);
+}
+
 static void test_digest(void **state)
 {
 	char digest[IOT_DIGEST_LEN + 1], other[IOT_DIGEST_LEN + 1], path[300];
@@ -146,6 +164,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lines, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_cuts, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_files, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_fifo, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_digest, setup, teardown),
 	};
 
