@@ -111,6 +111,24 @@ static int check_part(int dir, const char *part, const struct archive_item *item
 	return bytes == item->bytes && strcmp(digest, item->digest) == 0 ? 0 : -EBADMSG;
 }
 
+static int check_final(int dir, const struct archive_item *item, struct iot_error *err)
+{
+	_cleanup_close_ int fd =
+		openat(dir, item->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	/* Of what is no file, a link among them, only the name is replaced. */
+	if (fd < 0)
+		return errno == ENOENT || errno == ELOOP || errno == ENXIO
+			       ? 0
+			       : iot_error_set(err, -errno, "%s/%s: %s", item->place, item->name,
+					       strerror(errno));
+	if (fstat(fd, &st) < 0)
+		return iot_error_set(err, -errno, "%s/%s: %s", item->place, item->name,
+				     strerror(errno));
+	return S_ISREG(st.st_mode) ? archive_may_replace(fd, item->place, item, err) : 0;
+}
+
 int archive_put_directory(const char *destination, const struct archive_item *item,
 			  struct iot_error *err)
 {
@@ -125,6 +143,9 @@ int archive_put_directory(const char *destination, const struct archive_item *it
 	r = open_place(base, item->place, &dir);
 	if (r < 0)
 		return iot_error_set(err, r, "%s/%s: %s", destination, item->place, strerror(-r));
+	r = check_final(dir, item, err);
+	if (r < 0)
+		return r;
 	if (asprintf(&part, ".%s.part", item->name) < 0)
 		return iot_error_set(err, -ENOMEM, "out of memory");
 	r = write_part(dir, part, item);

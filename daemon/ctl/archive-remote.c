@@ -68,7 +68,8 @@ out:
 	return -r;
 }
 
-static int finish(pid_t pid, const char *what, struct iot_error *err)
+/* With absent: true there if rclone says that there is no such file, which is no error then. */
+static int finish(pid_t pid, const char *what, bool *absent, struct iot_error *err)
 {
 	int status;
 
@@ -78,6 +79,11 @@ static int finish(pid_t pid, const char *what, struct iot_error *err)
 	}
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
 		return 0;
+	/* rclone's exit codes: 3 is "directory not found", which cat says of files, too, 4 "file not found". */
+	if (absent && WIFEXITED(status) && (WEXITSTATUS(status) == 3 || WEXITSTATUS(status) == 4)) {
+		*absent = true;
+		return 0;
+	}
 	if (WIFEXITED(status))
 		return iot_error_set(err, -EIO, "rclone %s: exit status %d", what,
 				     WEXITSTATUS(status));
@@ -93,7 +99,7 @@ static int run(const char *what, const char *a, const char *b, struct iot_error 
 	r = start((char *const *)argv, &pid, NULL);
 	if (r < 0)
 		return iot_error_set(err, r, "rclone: %s", strerror(-r));
-	return finish(pid, what, err);
+	return finish(pid, what, NULL, err);
 }
 
 static int read_back(const char *path, const struct archive_item *item, struct iot_error *err)
@@ -109,7 +115,7 @@ static int read_back(const char *path, const struct archive_item *item, struct i
 	if (r < 0)
 		return iot_error_set(err, r, "rclone: %s", strerror(-r));
 	result = iot_digest_fd(fd, digest, &bytes);
-	r = finish(pid, "cat", err);
+	r = finish(pid, "cat", NULL, err);
 	if (r < 0)
 		return r;
 	if (result < 0)
@@ -117,6 +123,55 @@ static int read_back(const char *path, const struct archive_item *item, struct i
 	if (bytes != item->bytes || strcmp(digest, item->digest) != 0)
 		return iot_error_set(err, -EBADMSG, "%s: what was read back differs", path);
 	return 0;
+}
+
+static int spool(int from, int to)
+{
+	char buf[16384];
+
+	for (;;) {
+		ssize_t n = read(from, buf, sizeof(buf));
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		r = iot_write_all(to, buf, (size_t)n);
+		if (r < 0)
+			return r;
+	}
+}
+
+/* Nothing is put where it is not known what is there already. */
+static int check_final(const char *path, const struct archive_item *item, struct iot_error *err)
+{
+	const char *const argv[] = {RCLONE, "cat", path, NULL};
+	_cleanup_close_ int fd = -EBADF;
+	_cleanup_fclose_ FILE *temp = tmpfile();
+	bool absent = false;
+	pid_t pid = 0;
+	int r, result;
+
+	if (!temp)
+		return iot_error_set(err, -errno, "temporary file: %s", strerror(errno));
+	r = start((char *const *)argv, &pid, &fd);
+	if (r < 0)
+		return iot_error_set(err, r, "rclone: %s", strerror(-r));
+	result = spool(fd, fileno(temp));
+	/* Or rclone waits for a reader. */
+	close(fd);
+	fd = -EBADF;
+	if (result < 0) {
+		(void)!finish(pid, "cat", NULL, NULL);
+		return iot_error_set(err, result, "temporary file: %s", strerror(-result));
+	}
+	r = finish(pid, "cat", &absent, err);
+	if (r < 0 || absent)
+		return r;
+	if (lseek(fileno(temp), 0, SEEK_SET) < 0)
+		return iot_error_set(err, -errno, "temporary file: %s", strerror(errno));
+	return archive_may_replace(fileno(temp), path, item, err);
 }
 
 int archive_put_remote(const char *destination, const struct archive_item *item,
@@ -132,7 +187,9 @@ int archive_put_remote(const char *destination, const struct archive_item *item,
 		return iot_error_set(err, -ENOMEM, "out of memory");
 	if (asprintf(&part, "%s.part", path) < 0)
 		return iot_error_set(err, -ENOMEM, "out of memory");
-	r = run("copyto", item->source, part, err);
+	r = check_final(path, item, err);
+	if (r == 0)
+		r = run("copyto", item->source, part, err);
 	if (r == 0)
 		r = run("moveto", part, path, err);
 	if (r == 0)

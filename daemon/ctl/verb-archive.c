@@ -4,7 +4,8 @@
  *
  * A pass looks at what is sealed and not noted as shipped, oldest first, and tries each once; what has arrived is
  * noted at once (format/shipped.h). Passes go on until one finds nothing to do, with growing pauses while
- * nothing arrives. Nothing else is kept: a copy that was not noted is made again, to the same name.
+ * nothing arrives; what is refused, as not whole or because another whole one is there, is not worth a pass
+ * of its own. Nothing else is kept: a copy that was not noted is made again, to the same name.
  *
  * --json: {destination, shipped, bytes, failed}: since the start, and of the last pass.
  */
@@ -37,6 +38,7 @@ struct archive {
 	uint64_t shipped;
 	uint64_t bytes;
 	uint64_t failed;
+	uint64_t refused; /* of failed: will be next time, too */
 };
 
 /* ---- what there is ------------------------------------------------------------------------------ */
@@ -216,7 +218,7 @@ static void safe_word(const char *s, char *buf, size_t size)
 		snprintf(buf, size, "unknown");
 }
 
-/* By what the file says of itself; one that says nothing is archived all the same. */
+/* By what the file says of itself. */
 static void choose_place(const char *path, const struct sealed *f, char *buf, size_t size)
 {
 	_cleanup_(iot_segment_closep) struct iot_segment *s = NULL;
@@ -239,7 +241,8 @@ static void choose_place(const char *path, const struct sealed *f, char *buf, si
 	snprintf(buf, size, "host=%s/stream=%s/date=%s", host, stream, day);
 }
 
-static int digest_source(const char *path, const struct sealed *f, struct archive_item *item)
+static int digest_source(const char *path, const struct sealed *f, struct archive_item *item,
+			 int *ret_fd)
 {
 	_cleanup_close_ int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	uint64_t bytes;
@@ -250,12 +253,25 @@ static int digest_source(const char *path, const struct sealed *f, struct archiv
 	r = iot_digest_fd(fd, item->digest, &bytes);
 	if (r < 0)
 		return r;
-	return bytes == f->bytes ? 0 : -ESTALE;
+	if (bytes != f->bytes)
+		return -ESTALE;
+	*ret_fd = IOT_TAKE_FD(fd);
+	return 0;
+}
+
+static int check_source(struct archive *a, int fd, const char *path, struct iot_error *err)
+{
+	struct iot_error why = {0};
+	int r = archive_whole(fd, path, &why);
+
+	a->refused += r == -EBADMSG;
+	return r < 0 ? iot_error_set(err, r, "not shipped: %.400s", why.text) : 0;
 }
 
 /* Positive: it is gone, or another file by now. */
 static int ship(struct archive *a, const struct sealed *f, int note_fd, struct iot_error *err)
 {
+	_cleanup_close_ int fd = -EBADF;
 	_cleanup_free_ char *path = NULL;
 	char place[160];
 	struct archive_item item = {
@@ -264,17 +280,21 @@ static int ship(struct archive *a, const struct sealed *f, int note_fd, struct i
 
 	if (asprintf(&path, "%s/%s", a->dir, f->name) < 0)
 		return iot_error_set(err, -ENOMEM, "out of memory");
-	r = digest_source(path, f, &item);
+	r = digest_source(path, f, &item, &fd);
 	if (r == -ENOENT || r == -ESTALE)
 		return 1;
 	if (r < 0)
 		return iot_error_set(err, r, "%s: %s", path, strerror(-r));
+	r = check_source(a, fd, path, err);
+	if (r < 0)
+		return r;
 	item.source = path;
 	choose_place(path, f, place, sizeof(place));
 	if (archive_is_remote(a->destination))
 		r = archive_put_remote(a->destination, &item, err);
 	else
 		r = archive_put_directory(a->destination, &item, err);
+	a->refused += r == -EEXIST;
 	if (r < 0)
 		return r == -ENOENT && access(path, F_OK) < 0 ? 1 : r;
 	r = note(note_fd, &item);
@@ -296,6 +316,7 @@ static int pass(struct archive *a, uint64_t *ret_done, struct iot_error *err)
 	int r;
 
 	a->failed = 0;
+	a->refused = 0;
 	*ret_done = 0;
 	r = look(a);
 	if (r < 0)
@@ -330,7 +351,7 @@ static int passes(struct archive *a, bool once)
 
 		if (r < 0)
 			fprintf(stderr, "iotracectl: %s\n", err.text);
-		if (once || (r == 0 && done == 0 && a->failed == 0))
+		if (once || (r == 0 && done == 0 && a->failed == a->refused))
 			return r < 0 || a->failed ? CTL_ERROR : CTL_OK;
 		/* Something arrives: more may have been sealed meanwhile, and what failed may get through now. */
 		pause_s = done ? PAUSE_MIN_S : IOT_MIN(2 * pause_s, PAUSE_MAX_S);

@@ -94,7 +94,8 @@ static const struct ctl_verb verbs[] = {
 	 "DESTINATION: a directory that exists (/srv/archive, ./here), or a remote of\n"
 	 "rclone (remote:path). Segments of DIRECTORY (default $IOTRACED_STATE_DIR or\n"
 	 "/var/lib/iotraced) go to host=H/stream=S/date=D below it and are read back;\n"
-	 "those that fail are tried again until all have arrived.\n",
+	 "those that fail are tried again until all have arrived. What is torn or corrupt\n"
+	 "is not shipped, and no whole copy there is replaced by another: an error.\n",
 	 "iotracectl archive s3:traces/iotraced"},
 	{"export", "--format=FORMAT [PATH...]", "Convert to a format of other tools", verb_export,
 	 CTL_TAKES_FILTERS | CTL_TAKES_OUTPUT | CTL_TAKES_FORMAT | CTL_TAKES_EXPORT,

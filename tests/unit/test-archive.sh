@@ -59,6 +59,39 @@ assert_eq "what a killed one has left is in nobody's way" "5 " \
 	"$(archive --json | jq .shipped) $(find "$dst" -name '*.part')"
 assert_eq "still once" "$(sums "$src")" "$(sums "$dst")"
 
+# ---- the last good copy ---------------------------------------------------------------------------------------------
+
+good=$(sums "$dst")
+spoil() { printf 'XXXX' | dd of="$1" bs=1 seek="$2" conv=notrunc status=none; }
+cp -r "$src" "$work/whole"
+for to in directory remote; do
+	to_dst=$dst
+	[ $to = directory ] || to_dst=:local:$dst
+	[ $to = directory ] || command -v rclone >/dev/null || { skip "a remote" "no rclone"; break; }
+	again() { rm -f "$note"; timeout 60 "$IOTRACECTL" archive --state "$note" "$to_dst" "$src" >"$work/said" 2>"$work/errors"; }
+	spoil "$src"/*mixed.iot 3000
+	truncate -s -200 "$src"/*lost.iot
+	: >"$src"/*unknown.iot
+	again
+	assert_eq "$to: what is damaged is not shipped" "1 3" "$? $(grep ': not shipped: ' "$work/errors" | sort -u | wc -l)"
+	assert_eq "$to: and counted" "2 3" "$(sed -E 's/.*: ([0-9]+) segments.* ([0-9]+) failed/\1 \2/' "$work/said")"
+	assert_eq "$to: the good copies stay" "$good" "$(sums "$dst")"
+	cp -p "$work/whole"/*.iot "$src"
+	cp "$work/whole"/*sequential.iot "$src"/*empty.iot
+	mkdir -p "$work/held" && cp "$dst"/*/*/*/*empty.iot "$work/held/"
+	cp "$work/whole"/*mixed.iot "$dst"/*/*/*/*empty.iot
+	before=$(sums "$dst")
+	again
+	assert_eq "$to: nor is one that is whole replaced by another" "1 1" \
+		"$? $(grep 'empty.iot: .*another segment is there, and whole: not replaced' "$work/errors" | sort -u | wc -l)"
+	assert_eq "$to: it stays" "$before" "$(sums "$dst")"
+	cp -p "$work/whole"/*.iot "$src"
+	cp "$work/held"/*empty.iot "$dst"/*/*/*/
+	spoil "$dst"/*/*/*/*mixed.iot 3000
+	again
+	assert_eq "$to: one that is damaged there is replaced" "0 $good" "$? $(sums "$dst")"
+done
+
 # ---- what cannot be done --------------------------------------------------------------------------------------------
 
 "$IOTRACECTL" archive --once --state "$work/note2" "$work/not-mounted" "$src" >"$work/said" 2>&1
