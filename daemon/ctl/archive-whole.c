@@ -5,6 +5,8 @@
  * The archive may hold the last good copy of a segment: one that the local disk has damaged since must not
  * take its place, and of two that are both whole nobody but a person can tell which one is wanted.
  */
+#include <fcntl.h>
+
 #include "daemon/ctl/archive.h"
 #include "format/verify.h"
 
@@ -12,7 +14,7 @@ int archive_whole(int fd, const char *name, struct iot_error *err)
 {
 	_cleanup_(iot_segment_closep) struct iot_segment *s = NULL;
 	struct iot_verdict v = {0};
-	int own = dup(fd), r;
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0), r;
 
 	if (own < 0 || lseek(own, 0, SEEK_SET) < 0) {
 		r = -errno;

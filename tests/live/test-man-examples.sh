@@ -31,7 +31,9 @@ if ! { "$tools/make-segment" /var/lib/iotraced segments=2 requests=500 && "$tool
 fi
 dd if=/dev/zero of=/srv/file bs=64k count=1 2>/dev/null
 # And a daemon at the usual socket, for those that ask one.
-mkdir -p /var/lib/prometheus/node-exporter && mount -t tmpfs iot-test /run && mkdir /run/iotraced || bail "namespace" "no /run"
+if ! { mkdir -p /var/lib/prometheus/node-exporter && mount -t tmpfs iot-test /run && mkdir /run/iotraced; }; then
+	bail "namespace" "no /run"
+fi
 "$(dirname "$ctl")/iotraced" --state-dir "$dir/live" --socket /run/iotraced/control.sock 2>daemon.log </dev/null &
 daemon=$!
 trap 'kill "$daemon" 2>/dev/null; wait "$daemon"; rm -rf "$dir"' EXIT
