@@ -77,6 +77,17 @@ FILE *fopen(const char *path, const char *mode)
 	return fdopen(fd, mode);
 }
 
+/* A file that is opened by open(2) has to be one. */
+static int numbers_file(char path[64])
+{
+	const struct part *p = &parts[IOT_ARRAY_SIZE(parts) - 1];
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+
+	check(fd >= 0 && iot_write_all(fd, p->data, p->size) == 0, "no file in memory");
+	snprintf(path, 64, "@/proc/self/fd/%d", fd);
+	return fd;
+}
+
 /* Every process but ours lives in one other network namespace. */
 int stat(const char *restrict path, struct stat *restrict ret)
 {
@@ -156,8 +167,10 @@ static void check_ctl(void)
 	struct iot_error err = {0};
 	uint64_t bytes;
 	uint32_t dev;
-	int r = ctl_logical_bytes("@/proc/numbers", &bytes, &err);
+	char path[64];
+	int fd = numbers_file(path), r = ctl_logical_bytes(path, &bytes, &err);
 
+	close(fd);
 	check(r == 0 || r == -EINVAL || r == -ERANGE, "an undocumented error");
 	check((r < 0) == (err.text[0] != '\0'), "refused without a reason, or taken with one");
 	check(resolve_device("/", &dev) == 0, "no root directory");
