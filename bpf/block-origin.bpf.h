@@ -200,7 +200,7 @@ static __always_inline __u64 block_direct_note(struct bio *bio, __u64 *scratch, 
 	return (__u64)BPF_CORE_READ(rest, bi_private);
 }
 
-/* The same by copies. Not inlined, so that the room that they take on the stack is no program's own. */
+/* block_direct_file() by copies. Not inlined: the room that they take on the stack is no program's own. */
 static __noinline void block_copied_file(struct ev_block *e, __u64 note)
 {
 	struct iomap_dio *dio = (void *)note;

@@ -125,9 +125,9 @@ static bool is_numbered(const char *s, const char *more)
 /* One that the kernel gives by itself, so that it says nothing of anybody. */
 static bool is_kernel_device(const char *name)
 {
-	static const char *const numbered[] = {"nvme", "mmcblk", "loop", "dm-",	 "md",	  "sr",
-					       "zram", "ram",	 "nbd",	 "pmem", "nullb", "bcache",
-					       "eth",  "ublkb",	 "scd",	 "pmem"};
+	static const char *const numbered[] = {"nvme",	"mmcblk", "loop", "dm-",   "md",
+					       "sr",	"zram",	  "ram",  "nbd",   "pmem",
+					       "nullb", "bcache", "eth",  "ublkb", "scd"};
 	static const char *const lettered[] = {"sd", "vd", "xvd", "hd"};
 
 	if (strcmp(name, "lo") == 0)

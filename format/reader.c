@@ -418,6 +418,5 @@ uint64_t iot_segment_declared(const struct iot_segment *s, enum iot_block_kind k
 
 uint64_t iot_segment_realtime_ns(const struct iot_segment *s, uint64_t monotonic_ns)
 {
-	/* Before the anchor the difference is negative; unsigned arithmetic wraps to the same sum. */
-	return s->info.clocks.realtime_ns + (monotonic_ns - s->info.clocks.monotonic_ns);
+	return iot_clocks_realtime_ns(&s->info.clocks, monotonic_ns);
 }

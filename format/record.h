@@ -331,6 +331,13 @@ struct iot_clocks {
 	uint64_t realtime_ns;
 };
 
+/* CLOCK_REALTIME of a CLOCK_MONOTONIC time, by one reading of both. */
+static inline uint64_t iot_clocks_realtime_ns(const struct iot_clocks *c, uint64_t monotonic_ns)
+{
+	/* Before the reading the difference is negative; unsigned arithmetic wraps to the same sum. */
+	return c->realtime_ns + (monotonic_ns - c->monotonic_ns);
+}
+
 /* Ring positions [p0, p1) that a block covers, per ring. */
 struct iot_span {
 	uint64_t p0;

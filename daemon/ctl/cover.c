@@ -17,11 +17,6 @@
 #define STEP_NS \
 	20000000ULL /* clocks are read one after the other, by a task that others may interrupt */
 
-static uint64_t real_ns(const struct iot_clocks *c, uint64_t monotonic_ns)
-{
-	return c->realtime_ns + (monotonic_ns - c->monotonic_ns);
-}
-
 void ctl_step_check(const struct iot_filter *f, const struct iot_segment_info *info,
 		    const struct iot_footer *footer, struct iot_verdict *why)
 {
@@ -32,12 +27,14 @@ void ctl_step_check(const struct iot_filter *f, const struct iot_segment_info *i
 	if ((!f->since_ns && !f->until_ns) || !b || !b->realtime_ns ||
 	    footer->reason == IOT_SEAL_RECOVERED)
 		return;
-	before = real_ns(a, b->monotonic_ns);
+	before = iot_clocks_realtime_ns(a, b->monotonic_ns);
 	after = b->realtime_ns;
 	if (IOT_MAX(before, after) - IOT_MIN(before, after) <= STEP_NS)
 		return;
-	from_ns = IOT_MIN(real_ns(a, footer->epoch_first_ns), real_ns(b, footer->epoch_first_ns));
-	to_ns = IOT_MAX(real_ns(a, footer->epoch_last_ns), real_ns(b, footer->epoch_last_ns));
+	from_ns = IOT_MIN(iot_clocks_realtime_ns(a, footer->epoch_first_ns),
+			  iot_clocks_realtime_ns(b, footer->epoch_first_ns));
+	to_ns = IOT_MAX(iot_clocks_realtime_ns(a, footer->epoch_last_ns),
+			iot_clocks_realtime_ns(b, footer->epoch_last_ns));
 	if (to_ns < f->since_ns || (f->until_ns && from_ns > f->until_ns))
 		return;
 	iot_verdict_reason(
