@@ -5,7 +5,7 @@
  *
  * A request belongs to the moment of its completion (one still in flight to that of its start), so
  * that a count over [since, until] is the same whichever way the files were cut. A field the record
- * does not have never matches a filter on it.
+ * does not have never matches a filter on it; that it might is said by the scan's verdict.
  */
 #include "format/books.h"
 #include "format/scan-internal.h"
@@ -96,38 +96,48 @@ static bool match_swap(enum iot_swap_filter want, uint8_t swap, uint32_t unswapp
 	return false;
 }
 
-static bool match_latency(uint64_t min_ns, const struct iot_request *r)
+/* Of one whose start was not seen it took at least as long as from its issue on. */
+static enum iot_match match_latency(uint64_t min_ns, const struct iot_request *r)
 {
 	uint64_t begin = r->start_ns ? r->start_ns : r->issue_ns;
 
-	if (!min_ns)
-		return true;
-	return begin && r->complete_ns >= begin && r->complete_ns - begin >= min_ns;
+	if (!min_ns || (begin && r->complete_ns >= begin && r->complete_ns - begin >= min_ns))
+		return IOT_MATCH_YES;
+	return r->start_ns ? IOT_MATCH_NO : IOT_MATCH_MAYBE;
 }
 
-static bool match_comm(const char *want, const struct iot_request *r)
+static enum iot_match match_who(const struct iot_filter *f, const struct iot_request *r)
 {
-	return !want[0] || strncmp(want, r->comm, IOT_COMM_LEN) == 0;
+	if (!f->pid && !f->comm[0])
+		return IOT_MATCH_YES;
+	if (r->submitter == IOT_SUBMITTER_NONE)
+		return IOT_MATCH_MAYBE;
+	return (!f->pid || r->pid == f->pid || r->tgid == f->pid) &&
+	       (!f->comm[0] || strncmp(f->comm, r->comm, IOT_COMM_LEN) == 0);
 }
 
-bool iot_filter_match_fields(const struct iot_filter *f, const struct iot_request *r)
+enum iot_match iot_filter_match_fields(const struct iot_filter *f, const struct iot_request *r)
 {
+	enum iot_match who, latency;
+
 	if (f->ops && (r->op >= 32 || !(f->ops & (1U << r->op))))
-		return false;
-	if (f->pid && r->pid != f->pid && r->tgid != f->pid)
-		return false;
+		return IOT_MATCH_NO;
 	if (f->id && r->id != f->id)
-		return false;
-	if (f->flow.set || f->probe[0])
-		return false;
-	return match_swap(f->swap, r->swap, r->unswapped_bytes) && match_comm(f->comm, r) &&
-	       match_latency(f->min_latency_ns, r);
+		return IOT_MATCH_NO;
+	if (f->flow.set || f->probe[0] || !match_swap(f->swap, r->swap, r->unswapped_bytes))
+		return IOT_MATCH_NO;
+	who = match_who(f, r);
+	latency = match_latency(f->min_latency_ns, r);
+	if (who == IOT_MATCH_NO || latency == IOT_MATCH_NO)
+		return IOT_MATCH_NO;
+	return who == IOT_MATCH_MAYBE ? who : latency;
 }
 
 bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s,
 		      const struct iot_request *r)
 {
-	if (!iot_filter_match_fields(f, r) || !iot_filter_match_dev(f, s, r->dev, r->part))
+	if (iot_filter_match_fields(f, r) != IOT_MATCH_YES ||
+	    !iot_filter_match_dev(f, s, r->dev, r->part))
 		return false;
 	if (!f->since_ns && !f->until_ns)
 		return true;
@@ -263,7 +273,7 @@ uint64_t iot_filter_columns(const struct iot_filter *f)
 	if (f->ops || f->swap != IOT_SWAP_ANY)
 		columns |= IOT_COLS_OP;
 	if (f->pid || f->comm[0])
-		columns |= IOT_COLS_CONTEXT;
+		columns |= IOT_COLS_CONTEXT | IOT_COLS_OP; /* whether there is a submitter, too */
 	if (f->min_latency_ns)
 		columns |= IOT_COLS_COMPLETE | IOT_COLS_START | IOT_COLS_ISSUE;
 	if (f->id)

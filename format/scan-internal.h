@@ -44,7 +44,8 @@ void iot_ends_note(struct iot_segment **segments, size_t n, struct iot_verdict *
 
 /* ---- filter.c: iot_filter_match in parts, so that a scan can keep the answer per device ---- */
 
-bool iot_filter_match_fields(const struct iot_filter *f, const struct iot_request *r);
+/* IOT_MATCH_MAYBE: the record does not have all that is asked for, and what it has passes. */
+enum iot_match iot_filter_match_fields(const struct iot_filter *f, const struct iot_request *r);
 bool iot_filter_match_dev(const struct iot_filter *f, const struct iot_segment *s, uint32_t dev,
 			  uint32_t part);
 bool iot_filter_match_time(const struct iot_filter *f, uint64_t realtime_ns);

@@ -32,6 +32,8 @@ struct iot_scan {
 	struct iot_verdict opening;			/* files that could not be used */
 	struct iot_verdict reading;			/* damage met on the way */
 	struct dev_answer devs[DEV_CACHE];
+	uint64_t n_untold; /* records read of which the filter asks what they do not tell */
+	bool read_all;	   /* requests were read to the end, or for n_untold alone */
 	iot_scan_progress_fn progress;
 	void *progress_arg;
 	uint64_t n_read;
@@ -199,14 +201,32 @@ static bool match_dev(struct iot_scan *sc, const struct iot_segment *s, uint32_t
 	return a->match;
 }
 
-static bool match(struct iot_scan *sc, const struct iot_segment *s, const struct iot_request *r)
+static enum iot_match match(struct iot_scan *sc, const struct iot_segment *s,
+			    const struct iot_request *r)
 {
 	const struct iot_filter *f = &sc->filter;
 
 	if ((f->since_ns || f->until_ns) &&
 	    !iot_filter_match_time(f, iot_segment_realtime_ns(s, r->complete_ns)))
-		return false;
-	return iot_filter_match_fields(f, r) && (!f->dev[0] || match_dev(sc, s, r->dev, r->part));
+		return IOT_MATCH_NO;
+	if (f->dev[0] && !match_dev(sc, s, r->dev, r->part))
+		return IOT_MATCH_NO;
+	return iot_filter_match_fields(f, r);
+}
+
+/* The segments of one stream; they are sorted by it. */
+static int new_merge(struct iot_scan *sc, enum iot_stream stream, struct iot_verdict *notes,
+		     struct iot_merge **ret, struct iot_error *err)
+{
+	struct iot_segment **first = sc->segments;
+	size_t n = 0;
+
+	while (first < sc->segments + sc->n_segments && iot_segment_info(*first)->stream < stream)
+		first++;
+	while (first + n < sc->segments + sc->n_segments &&
+	       iot_segment_info(first[n])->stream == stream)
+		n++;
+	return iot_merge_new(first, n, &sc->filter, notes, ret, err);
 }
 
 static int next_row(struct iot_scan *sc, enum iot_stream stream, uint64_t columns,
@@ -216,17 +236,7 @@ static int next_row(struct iot_scan *sc, enum iot_stream stream, uint64_t column
 	int r;
 
 	if (!*m) {
-		struct iot_segment **first = sc->segments;
-		size_t n = 0;
-
-		/* Sorted by stream. */
-		while (first < sc->segments + sc->n_segments &&
-		       iot_segment_info(*first)->stream < stream)
-			first++;
-		while (first + n < sc->segments + sc->n_segments &&
-		       iot_segment_info(first[n])->stream == stream)
-			n++;
-		r = iot_merge_new(first, n, &sc->filter, &sc->reading, m, err);
+		r = new_merge(sc, stream, &sc->reading, m, err);
 		if (r < 0)
 			return r;
 	}
@@ -245,15 +255,19 @@ int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segme
 		  struct iot_error *err)
 {
 	uint64_t columns = sc->columns | iot_filter_columns(&sc->filter);
+	enum iot_match m;
 	struct iot_row row;
 	int r;
 
 	do {
 		r = next_row(sc, IOT_STREAM_BLOCK, columns, &row, err);
+		sc->read_all |= r == IOT_READ_END;
 		if (r != 0)
 			return r;
 		iot_batch_get(row.batch, row.i, ret);
-	} while (!match(sc, row.segment, ret));
+		m = match(sc, row.segment, ret);
+		sc->n_untold += m == IOT_MATCH_MAYBE && !sc->read_all;
+	} while (m != IOT_MATCH_YES);
 	if (ret_segment)
 		*ret_segment = row.segment;
 	return 0;
@@ -341,6 +355,49 @@ const struct iot_verdict *iot_scan_opening(const struct iot_scan *sc)
 	return &sc->opening;
 }
 
+/*
+ * A request that was in flight when recording began may lack its process, and its start: "none of this process",
+ * "none slower than" is not proved by records that do not tell. They are counted on the way, or, where a
+ * verdict is asked for before they were read, for it alone.
+ */
+static int note_untold(struct iot_scan *sc, struct iot_verdict *v, struct iot_error *err)
+{
+	_cleanup_(iot_merge_freep) struct iot_merge *m = NULL;
+	const struct iot_filter *f = &sc->filter;
+	struct iot_verdict damage = {0}; /* is noted elsewhere */
+	int r = 0;
+
+	if (!f->pid && !f->comm[0] && !f->min_latency_ns)
+		return 0;
+	if (!sc->read_all) {
+		sc->n_untold = 0;
+		r = new_merge(sc, IOT_STREAM_BLOCK, &damage, &m, err);
+	}
+	while (r == 0 && !sc->read_all) {
+		struct iot_request request;
+		struct iot_row row;
+
+		r = iot_merge_next(m, iot_filter_columns(f), &row, err);
+		sc->read_all = r == IOT_READ_END;
+		if (r != 0)
+			break;
+		iot_batch_get(row.batch, row.i, &request);
+		sc->n_untold += match(sc, row.segment, &request) == IOT_MATCH_MAYBE;
+	}
+	if (r < 0)
+		return r;
+	if (sc->n_untold)
+		iot_verdict_reason(
+			v, IOT_VERDICT_UNKNOWN,
+			"%llu request%s may be meant, too: in flight when recording began, "
+			"%s not recorded",
+			(unsigned long long)sc->n_untold, sc->n_untold == 1 ? "" : "s",
+			!f->min_latency_ns     ? "by which process is"
+			: f->pid || f->comm[0] ? "by which process or since when is"
+					       : "since when is");
+	return 0;
+}
+
 int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, struct iot_error *err)
 {
 	struct iot_verdict all = {0}, one;
@@ -362,5 +419,5 @@ int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, st
 	iot_verdict_merge(&all, &sc->opening);
 	iot_verdict_merge(&all, &sc->reading);
 	*ret = all;
-	return 0;
+	return note_untold(sc, ret, err);
 }

@@ -1,8 +1,90 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * verb-inflight.c - requests that have not completed, oldest first: where a hang shows itself.
+ *
+ * The daemon lists what it has seen. A request that began before it did, and has not moved since, or that the
+ * configuration leaves out, is not among them; the kernel counts it all the same, per disk, in /sys. Where it
+ * counts more than are listed, both before and after the list was made, that is said.
  */
 #include "daemon/ctl/live.h"
+
+#include <dirent.h>
+
+struct disk {
+	char name[64];
+	uint64_t before; /* the kernel's count */
+	uint64_t listed;
+};
+
+/* Reads and writes, as for /proc/diskstats; 0 where nobody counts (queue/iostats), or the disk is gone. */
+static uint64_t kernel_count(const char *disk)
+{
+	char path[96];
+	unsigned long long reads = 0, writes = 0;
+	_cleanup_fclose_ FILE *f = NULL;
+
+	snprintf(path, sizeof(path), "/sys/block/%s/inflight", disk);
+	f = fopen(path, "re");
+	if (!f || fscanf(f, "%llu %llu", &reads, &writes) != 2)
+		return 0;
+	return reads + writes;
+}
+
+/* Disks that requests are made for: those of md, dm and zram end at bios. NULL: not known, n = 0. */
+static struct disk *kernel_disks(size_t *ret_n)
+{
+	DIR *d = opendir("/sys/block");
+	struct disk *disks = NULL;
+	struct dirent *e;
+	size_t n = 0;
+
+	while (d && (e = readdir(d))) {
+		struct disk *more;
+		char path[sizeof(e->d_name) + 32];
+
+		snprintf(path, sizeof(path), "/sys/block/%s/mq", e->d_name);
+		if (e->d_name[0] == '.' || access(path, F_OK) < 0 ||
+		    strlen(e->d_name) >= sizeof(disks->name))
+			continue;
+		more = reallocarray(disks, n + 1, sizeof(*disks));
+		if (!more)
+			break;
+		disks = more;
+		disks[n] = (struct disk){.before = kernel_count(e->d_name)};
+		memcpy(disks[n++].name, e->d_name, strlen(e->d_name) + 1);
+	}
+	if (d)
+		closedir(d);
+	*ret_n = n;
+	return disks;
+}
+
+/* Was any disk said to have more in flight than are listed? */
+static bool say_not_listed(struct disk *disks, size_t n, struct json_object *list)
+{
+	bool said = false;
+
+	for (size_t i = 0; i < live_n(list); i++) {
+		const char *name = live_str(json_object_array_get_idx(list, i), "disk");
+
+		for (size_t k = 0; name && k < n; k++)
+			disks[k].listed += strcmp(disks[k].name, name) == 0;
+	}
+	for (size_t k = 0; k < n; k++) {
+		uint64_t counted = IOT_MIN(disks[k].before, kernel_count(disks[k].name));
+
+		if (counted <= disks[k].listed)
+			continue;
+		fprintf(stderr,
+			"iotracectl: %s: the kernel counts %llu in flight, %llu %s listed: others "
+			"began "
+			"before recording, or the configuration leaves them out\n",
+			disks[k].name, (unsigned long long)counted,
+			(unsigned long long)disks[k].listed, disks[k].listed == 1 ? "is" : "are");
+		said = true;
+	}
+	return said;
+}
 
 static int print_table(struct json_object *list, bool color)
 {
@@ -45,12 +127,15 @@ static int print_table(struct json_object *list, bool color)
 
 int verb_inflight(struct ctl *c, int argc, char **argv)
 {
+	_cleanup_free_ struct disk *disks = NULL;
 	struct json_object *reply, *list;
+	size_t n, n_disks = 0;
 	uint64_t total = 0;
-	size_t n;
+	bool more;
 	int r;
 
 	r = live_no_operands(argc, argv);
+	disks = kernel_disks(&n_disks);
 	if (r == CTL_OK)
 		r = ctl_call(c, CONTROL_INTERFACE ".InFlight", NULL, &reply);
 	if (r != CTL_OK)
@@ -59,10 +144,12 @@ int verb_inflight(struct ctl *c, int argc, char **argv)
 	n = live_n(list);
 	if (!live_u64(reply, "total", &total))
 		total = n;
+	more = total == n && say_not_listed(disks, n_disks, list);
 	if (c->json) {
 		r = live_print_lines(list);
 	} else if (n == 0) {
-		puts("nothing in flight");
+		puts(more || !n_disks ? "nothing that is recorded is in flight"
+				      : "nothing in flight");
 	} else {
 		ctl_pager_open(c);
 		r = print_table(list, ctl_color_enabled(c));

@@ -332,6 +332,70 @@ static void test_unreadable_directory(void **state)
 	build_dir_close(&d);
 }
 
+/* Request 2, a read of nvme0n1, was in flight when recording began; request 5 was issued then. */
+static void forget(struct iot_request *r, uint32_t i)
+{
+	if (i != 2 && i != 5)
+		return;
+	r->submitter = IOT_SUBMITTER_NONE;
+	memset(r->comm, 0, sizeof(r->comm));
+	r->pid = r->tgid = 0;
+	r->start_ns = r->insert_ns = 0;
+	if (i == 2)
+		r->issue_ns = r->issue_last_ns = 0;
+}
+
+/* What a record does not tell is no proof: asked before the records are read, or after. */
+static void test_untold(void **state)
+{
+	static const struct {
+		struct iot_filter f;
+		const char *reason; /* NULL: complete */
+	} cases[] = {
+		{{.comm = "nobody"}, "2 requests may be meant, too"},
+		{{.pid = 1000}, "by which process is not recorded"},
+		{{.comm = "nobody", .ops = 1U << IOT_OP_READ}, "1 request may be meant, too"},
+		{{.comm = "nobody", .ops = 1U << IOT_OP_FLUSH}, NULL},
+		{{.comm = "nobody", .dev = "sdb"}, NULL},
+		{{.comm = "nobody", .id = 99}, NULL},
+		/* Issued 0.7 ms before the end, asked for before that. */
+		{{.min_latency_ns = 700000}, "1 request may be meant, too"},
+		{{.min_latency_ns = 2 * BUILD_MS_NS}, "since when is not recorded"},
+		{{.min_latency_ns = 2 * BUILD_MS_NS}, "2 requests may be meant, too"},
+		{{.min_latency_ns = 2 * BUILD_MS_NS, .comm = "nobody"},
+		 "by which process or since when is"},
+		{{.min_latency_ns = 2 * BUILD_MS_NS, .ops = 1U << IOT_OP_FLUSH}, NULL},
+		{{.ops = 1U << IOT_OP_READ}, NULL},
+	};
+	struct build_dir d;
+	struct build b;
+
+	(void)state;
+	build_dir_open(&d);
+	build_init(&b, 1, 2, 8);
+	b.change = forget;
+	build_write(&b, d.fd, "a.iot");
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(cases); i++)
+		for (int after = 0; after < 2; after++) {
+			struct iot_scan *sc = must_scan(d.path, &cases[i].f);
+			struct iot_error err = {0};
+			struct iot_verdict v;
+
+			for (int again = 0; again < 2; again++) {
+				if (after && !again)
+					drain(sc, NULL, NULL);
+				assert_int_equal(iot_scan_verdict(sc, false, &v, &err), 0);
+				assert_int_equal(v.code, cases[i].reason ? IOT_VERDICT_UNKNOWN
+									 : IOT_VERDICT_COMPLETE);
+				assert_int_equal(v.n_reasons, cases[i].reason ? 1 : 0);
+				if (cases[i].reason && !strstr(v.reasons[0], cases[i].reason))
+					fail_msg("case %zu: %s", i, v.reasons[0]);
+			}
+			iot_scan_close(sc);
+		}
+	build_dir_close(&d);
+}
+
 /* A field the record does not have never matches; iot_filter_match says the same as a scan. */
 static void test_match_is_pure(void **state)
 {
@@ -532,6 +596,7 @@ int main(void)
 		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_filters),
 		cmocka_unit_test(test_unreadable_directory),
+		cmocka_unit_test(test_untold),
 		cmocka_unit_test(test_match_is_pure),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_damage_is_not_fatal),
