@@ -123,12 +123,27 @@ static __always_inline bool block_has_no_start(__u32 op, __u32 rq_flags)
 }
 
 /*
+ * Is the request of e, which the filter left out when it was first seen, let in by the filter of now? Then the
+ * header of its segment says so, and an end without a record would be an absence that nobody can tell. While
+ * swap is dropped it stays out: what is asked of pages tells at a later hook no longer whether it is swap.
+ */
+static __always_inline bool block_is_let_in(struct emit_run *run, struct ev_block *e,
+					    struct request *rq, const bool direct)
+{
+	return unlikely(e->state & EV_BLOCK_NOT_SELECTED) &&
+	       !(run->active->filter & EV_FILTER_DROP_SWAP) &&
+	       block_dev_selected(run, compat_disk_dev(compat_rq_disk(rq, direct), direct));
+}
+
+/*
  * The entry for rq, or NULL: the map is full, or the daemon is reaping. While it reaps, it deletes idle
  * entries that ended before reap_before_ns; having set that and waited for running programs, it relies
- * on none of them being used again. *ret_live: the entry describes a life that has not ended.
+ * on none of them being used again. *ret_live: the entry describes a life that has not ended, and that
+ * the filter does not let in only now; such a one is begun by the hook that finds it, as one is that was in
+ * flight when the daemon started.
  */
 static __always_inline struct ev_block *block_slot(struct emit_run *run, struct request *rq,
-						   bool *ret_live)
+						   bool *ret_live, const bool direct)
 {
 	__u64 key = (__u64)rq;
 	struct ev_block *e = bpf_map_lookup_elem(&in_flight, &key);
@@ -140,6 +155,8 @@ static __always_inline struct ev_block *block_slot(struct emit_run *run, struct 
 		*ret_live = e->state & EV_BLOCK_IN_FLIGHT;
 		if (!*ret_live && e->complete_ns < run->active->reap_before_ns)
 			return NULL;
+		if (*ret_live && block_is_let_in(run, e, rq, direct))
+			*ret_live = false;
 		return e;
 	}
 	*ret_live = false;

@@ -63,7 +63,7 @@ static __always_inline struct ev_block *block_open(struct emit_run *run, struct 
 
 	if (unlikely(!emit_enter(run, probe)))
 		return NULL;
-	e = block_slot(run, rq, &live);
+	e = block_slot(run, rq, &live, direct);
 	if (unlikely(!e)) {
 		block_unidentified(run, rq, direct);
 		return NULL;
@@ -439,7 +439,7 @@ static __always_inline int block_complete(struct request *rq, int error, __u32 n
 	       (KREAD(direct, rq, cmd_flags) & block_op_mask) != block_op_flush;
 	final = !step && (!bio || n_bytes >= data_len);
 
-	e = block_slot(&run, rq, &live);
+	e = block_slot(&run, rq, &live, direct);
 	if (unlikely(!e))
 		return block_complete_unidentified(&run, rq, error, n_bytes, final, direct);
 	if (unlikely(!live)) {
