@@ -174,6 +174,7 @@ if hold; then
 		dd if=/dev/zero of="$held" bs=4k count=1 oflag=direct 2>/dev/null &
 		writer=$!
 		wait_for 5 in_flight
+		ctl inflight >"$dir/left-out.txt" 2>&1
 		reload_filter "{include: [${held#/dev/}]}"
 		before=$(ended)
 		fsfreeze -u "$dir/mnt"
@@ -183,6 +184,9 @@ if hold; then
 		found=$("$IOTRACECTL" --json cat --dev "${held#/dev/}" "$iot_state/$name" | wc -l)
 		[ "$expected" != "$found" ] || break
 	done
+	assert_grep "of a request that is left out the kernel's count tells" \
+		"${held#/dev/}: the kernel counts 1 in flight, 0 are listed" "$dir/left-out.txt"
+	assert_grep "and nothing else is claimed" '^nothing that is recorded is in flight$' "$dir/left-out.txt"
 	assert_num "a request was in flight when its disk was selected again" "$expected" -ge 1
 	assert_eq "and the segment that says so has it" "$expected" "$found"
 else
