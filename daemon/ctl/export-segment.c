@@ -42,12 +42,18 @@ int export_segments(struct iot_scan *scan, const char *dir, const char *note,
 		    struct export_stats *ret, struct iot_error *err)
 {
 	_cleanup_close_ int dirfd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct iot_verdict *opening = iot_scan_opening(scan);
 	const struct iot_segment *prev = NULL;
 	uint64_t prev_hash = 0;
 
 	(void)note;
 	if (dirfd < 0)
 		return iot_error_set(err, -errno, "%s: %s", dir, strerror(errno));
+	/* No copy could tell of a file that cannot be copied: alone, the others would prove too much. */
+	if (opening->unread)
+		return iot_error_set(
+			err, -EBADMSG, "%s; name the segments that are to be copied without it",
+			opening->n_reasons ? opening->reasons[0] : "not all is readable");
 	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
 		struct iot_segment *s = iot_scan_segment(scan, i);
 		const struct iot_segment_info *info = iot_segment_info(s);
