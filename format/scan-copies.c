@@ -107,7 +107,7 @@ int iot_aside_note(struct iot_segment **segments, size_t n, const char *path,
 				   "%s: a segment that was set aside, since nothing of it could "
 				   "be recovered",
 				   path);
-	return 0;
+	return !known;
 }
 
 /* A seal that makes room for the next segment; shutdown does not, and recovery does not know. */

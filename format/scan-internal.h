@@ -36,7 +36,7 @@ bool iot_same_segment(const struct iot_segment *x, const struct iot_segment *y);
 /* Segments are sorted; the copies move to the end. *n becomes the number of segments. */
 int iot_copies_part(struct iot_segment **segments, size_t *n, struct iot_verdict *notes,
 		    struct iot_error *err) IOT_MUST_CHECK;
-/* The daemon's recovery set the file aside: is what it held in one of the segments? */
+/* The daemon's recovery set the file aside: is what it held in one of the segments? Positive, noted: it is not. */
 int iot_aside_note(struct iot_segment **segments, size_t n, const char *path,
 		   struct iot_verdict *notes) IOT_MUST_CHECK;
 /* A capture that went on after its last segment here, since it was sealed for the next one. */

@@ -26,6 +26,7 @@ struct iot_scan {
 	struct iot_segment **segments;
 	size_t n_segments;
 	size_t n_copies; /* behind the segments */
+	size_t n_aside;	 /* files that were set aside and are no copy of what is here */
 	struct iot_filter filter;
 	uint64_t columns;
 	struct iot_merge *merge[IOT_STREAM_PACKET + 1]; /* by stream; started by its first record */
@@ -138,10 +139,12 @@ int iot_scan_open(const char *const *paths, size_t n_paths, const struct iot_fil
 	n = sc->n_segments;
 	r = iot_copies_part(sc->segments, &sc->n_segments, &sc->opening, err);
 	sc->n_copies = n - sc->n_segments;
-	for (size_t i = 0; r == 0 && files.n_aside && i < files.n; i++)
-		if (files.items[i].aside)
+	for (size_t i = 0; r >= 0 && files.n_aside && i < files.n; i++)
+		if (files.items[i].aside) {
 			r = iot_aside_note(sc->segments, sc->n_segments, files.items[i].path,
 					   &sc->opening);
+			sc->n_aside += r > 0;
+		}
 	if (r < 0)
 		return iot_error_set(err, r, "%s", err && err->text[0] ? err->text : strerror(-r));
 	iot_ends_note(sc->segments, sc->n_segments, &sc->opening);
@@ -170,6 +173,11 @@ size_t iot_scan_n_segments(const struct iot_scan *sc)
 struct iot_segment *iot_scan_segment(const struct iot_scan *sc, size_t i)
 {
 	return sc->segments[i];
+}
+
+size_t iot_scan_n_aside(const struct iot_scan *sc)
+{
+	return sc->n_aside;
 }
 
 size_t iot_scan_n_copies(const struct iot_scan *sc)

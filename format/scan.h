@@ -51,6 +51,9 @@ struct iot_segment *iot_scan_segment(const struct iot_scan *sc, size_t i);
 size_t iot_scan_n_copies(const struct iot_scan *sc);
 struct iot_segment *iot_scan_copy(const struct iot_scan *sc, size_t i);
 
+/* Files in which a daemon found nothing to recover (".bad"); the verdict names them. */
+size_t iot_scan_n_aside(const struct iot_scan *sc);
+
 /* columns as in iot_segment_read_block. Positive IOT_READ_END at the end. *ret_segment (may be
  * NULL) = where the record comes from, for names and clocks. */
 void iot_scan_columns(struct iot_scan *sc, uint64_t columns);

@@ -50,7 +50,7 @@ int export_segments(struct iot_scan *scan, const char *dir, const char *note,
 	if (dirfd < 0)
 		return iot_error_set(err, -errno, "%s: %s", dir, strerror(errno));
 	/* No copy could tell of a file that cannot be copied: alone, the others would prove too much. */
-	if (opening->unread)
+	if (opening->unread || iot_scan_n_aside(scan))
 		return iot_error_set(
 			err, -EBADMSG, "%s; name the segments that are to be copied without it",
 			opening->n_reasons ? opening->reasons[0] : "not all is readable");

@@ -137,16 +137,17 @@ printf 'X' | dd of=damaged/d.iot bs=1 seek=20000 conv=notrunc status=none
 "$ctl" export --format=segment --anonymize=key -o seg-damaged damaged 2>err
 assert_eq "a damaged segment is refused, with the way out" "1 1 no" \
 	"$? $(grep -c "iotracectl recover" err) $([ -e seg-damaged ] && echo yes || echo no)"
-for kind in junk empty; do
+for kind in junk empty aside; do
 	mkdir "with-$kind"
 	cp lossy/*-00000001.iot "with-$kind/a.iot"
 	case $kind in
 	junk) (printf JUNK && tail -c +5 "$(echo lossy/*-00000002.iot)") >with-junk/b.iot ;;
 	empty) : >with-empty/b.iot ;;
+	aside) echo JUNK >with-aside/block-0a-0000000002.bad ;;
 	esac
 	"$ctl" export --format=segment --anonymize=key -o "seg-with-$kind" "with-$kind" 2>err
 	assert_eq "beside a file that cannot be copied ($kind) none is" "1 1 no" \
-		"$? $(grep -cE 'with-[a-z]+/b.iot' err) $(ls -d seg-with-$kind* >/dev/null 2>&1 && echo yes || echo no)"
+		"$? $(grep -cE 'with-[a-z]+/b[a-z0-9-]*.(iot|bad)' err) $(ls -d seg-with-$kind* >/dev/null 2>&1 && echo yes || echo no)"
 done
 "$ctl" recover --output=recovered.iot damaged/d.iot >/dev/null 2>&1
 "$ctl" export --format=segment --anonymize=key -o seg-recovered recovered.iot
