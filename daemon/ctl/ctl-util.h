@@ -184,6 +184,7 @@ int ctl_cover_between(const struct iot_scan *scan, enum iot_stream stream,
  * not known. */
 bool ctl_selects(const struct iot_segment_info *info, const struct iot_footer *f, const char *dev);
 /* The selections of the block stream's segments, each once; borrowed from the segments. */
+#define CTL_SELECTIONS 8U /* that are worth listing */
 size_t ctl_selections(const struct iot_scan *scan, const char **ret, size_t max);
 /* Adds to the reasons which segments do not speak for the device that f asks for. */
 void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
@@ -294,6 +295,8 @@ void ctl_verdict_print(FILE *f, const struct iot_verdict *v, size_t n_segments, 
 		       enum ctl_print how);
 /* NULL if out of memory. */
 struct json_object *ctl_verdict_json(const struct iot_verdict *v);
+/* ctl_cover_between() of each stream: {block, packet}, strings; null: nothing. */
+int ctl_between_json(const struct iot_scan *scan, struct json_object **ret) IOT_MUST_CHECK;
 struct json_object *ctl_json_reasons(const struct iot_verdict *v); /* an array of texts */
 /* Counts and durations are numbers; ids and times strings, null for 0. */
 struct json_object *ctl_json_u64(uint64_t v);

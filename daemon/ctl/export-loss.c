@@ -4,6 +4,8 @@
  *
  * {format, requests, filtered, anonymized: null, or how and by which key,
  *  record: {verdict, reasons, ...}, losses_total: {n, bytes},
+ *  selections: of which devices requests were recorded, the headers' texts, and
+ *  between_captures_ns {block, packet}: of the whole record, the time in which nothing was recorded; as in verify,
  *  losses_final: false if a segment is unsealed or damaged: there may be more,
  *  losses: [{id, n, bytes, sector, first_ns, last_ns, realtime_ns, dev, disk, op, flags,
  *  probe, cause, swap, unswapped_bytes, capture, seq}],
@@ -238,12 +240,33 @@ static void put_record(struct ctl_out *out, const struct ctl *c, const struct io
 	put_json(out, ctl_verdict_json(&shown));
 }
 
-static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *scan,
-		    const char *format, const struct export_stats *stats,
-		    const struct iot_verdict *v)
+/* What nobody could be asked to record is no loss, and not in the record either. */
+static int put_bounds(struct ctl_out *out, const struct iot_scan *scan)
+{
+	struct json_object *selections = json_object_new_array(), *between;
+	const char *texts[CTL_SELECTIONS];
+	size_t n = ctl_selections(scan, texts, IOT_ARRAY_SIZE(texts));
+	int r;
+
+	for (size_t i = 0; i < n; i++)
+		json_object_array_add(selections, ctl_json_text(texts[i]));
+	put_text(out, ",\n\"selections\":");
+	put_json(out, selections);
+	r = ctl_between_json(scan, &between);
+	if (r < 0)
+		return r;
+	put_text(out, ",\n\"between_captures_ns\":");
+	put_json(out, between);
+	return 0;
+}
+
+static int put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *scan,
+		   const char *format, const struct export_stats *stats,
+		   const struct iot_verdict *v)
 {
 	uint64_t total = 0, total_bytes = 0;
 	struct json_object *o;
+	int r;
 
 	put_text(out, "{\"format\":");
 	put_json(out, json_object_new_string(format));
@@ -270,6 +293,9 @@ static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *s
 	put_json(out, ctl_json_text(c->anonymizer ? iot_anonymizer_mark(c->anonymizer) : ""));
 	put_text(out, ",\n\"record\":");
 	put_record(out, c, v);
+	r = put_bounds(out, scan);
+	if (r < 0)
+		return r;
 	put_losses(out, scan, &c->filter, &total, &total_bytes);
 	put_windows(out, scan);
 	o = json_object_new_object();
@@ -280,6 +306,7 @@ static void put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *s
 	put_text(out, ",\n\"losses_final\":");
 	put_json(out, json_object_new_boolean(ctl_losses_final(scan, v)));
 	put_text(out, "}\n");
+	return 0;
 }
 
 int export_write_loss(const struct ctl *c, struct iot_scan *scan, const char *format,
@@ -305,8 +332,11 @@ int export_write_loss(const struct ctl *c, struct iot_scan *scan, const char *fo
 		return iot_error_set(err, r, "%s: %s", path, strerror(-r));
 	r = ctl_out_init(&out, file.fd);
 	if (r == 0) {
-		put_all(&out, c, scan, format, stats, v);
-		r = ctl_out_flush(&out);
+		int w;
+
+		r = put_all(&out, c, scan, format, stats, v);
+		w = ctl_out_flush(&out);
+		r = r < 0 ? r : w;
 		ctl_out_done(&out);
 	}
 	if (r < 0)

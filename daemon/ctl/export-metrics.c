@@ -14,6 +14,13 @@
 	(IOT_COLS_TIMES | IOT_COLS_OP | IOT_COLS_DEVICE | IOT_COLS_BYTES | IOT_COLS_BYTES_DONE | \
 	 IOT_COLS_STATUS | IOT_COLS_COUNTS)
 
+struct range {
+	struct report report;
+	uint64_t lost;
+	bool no_swap_out; /* some segment's kernel could not tell it */
+	bool no_swap_in;
+};
+
 static int find_device(struct report *rp, const struct iot_segment *s, uint32_t dev,
 		       struct report_device **ret)
 {
@@ -54,8 +61,7 @@ static int read_requests(const struct ctl *c, struct iot_scan *scan, struct repo
 	return 0;
 }
 
-static int read_losses(const struct ctl *c, struct iot_scan *scan, struct report *rp,
-		       uint64_t *ret_lost)
+static int read_losses(const struct ctl *c, struct iot_scan *scan, struct range *range)
 {
 	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
 		struct iot_segment *s = iot_scan_segment(scan, i);
@@ -63,7 +69,11 @@ static int read_losses(const struct ctl *c, struct iot_scan *scan, struct report
 		size_t n = 0;
 		int r;
 
-		if (!iot_segment_footer(s) || iot_segment_info(s)->stream != IOT_STREAM_BLOCK)
+		if (iot_segment_info(s)->stream != IOT_STREAM_BLOCK)
+			continue;
+		range->no_swap_out |= iot_segment_info(s)->swap_out == IOT_ABILITY_UNAVAILABLE;
+		range->no_swap_in |= iot_segment_info(s)->swap_in == IOT_ABILITY_UNAVAILABLE;
+		if (!iot_segment_footer(s))
 			continue;
 		r = iot_segment_load_ledger(s, &losses, &n, NULL);
 		/* A damaged ledger is in the verdict. */
@@ -75,12 +85,12 @@ static int read_losses(const struct ctl *c, struct iot_scan *scan, struct report
 			if (!iot_filter_match_loss(&c->filter, s, &losses[k]))
 				continue;
 			iot_filter_share_loss(&c->filter, &losses[k]);
-			r = find_device(rp, s, losses[k].dev, &d);
+			r = find_device(&range->report, s, losses[k].dev, &d);
 			if (r == 0)
 				r = report_add_loss(d, &losses[k]);
 			if (r < 0)
 				return r;
-			*ret_lost += losses[k].n;
+			range->lost += losses[k].n;
 		}
 	}
 	return 0;
@@ -139,9 +149,20 @@ static void put_percentiles(struct metrics *m, const struct metric_label *labels
 	}
 }
 
-static void each_cell(struct metrics *m, const struct report *rp, cell_fn *fn, const void *arg)
+/* Swap that some segment's kernel did not tell from other requests may be among those without the tag. */
+static const char *swap_name(const struct range *range, unsigned int op, unsigned int swap)
 {
-	static const char *const swap[REPORT_N_SWAP] = {"none", "out", "in"};
+	static const char *const names[REPORT_N_SWAP] = {"none", "out", "in"};
+
+	if (swap == IOT_SWAP_NONE && ((op == IOT_OP_WRITE && range->no_swap_out) ||
+				      (op == IOT_OP_READ && range->no_swap_in)))
+		return "unknown";
+	return names[swap];
+}
+
+static void each_cell(struct metrics *m, const struct range *range, cell_fn *fn, const void *arg)
+{
+	const struct report *rp = &range->report;
 
 	for (size_t i = 0; i < rp->n_devices; i++) {
 		const struct report_device *d = &rp->devices[i];
@@ -153,7 +174,7 @@ static void each_cell(struct metrics *m, const struct report *rp, cell_fn *fn, c
 					{"host", d->host},
 					{"device", d->name},
 					{"operation", iot_op_name(op)},
-					{"swap", swap[k]},
+					{"swap", swap_name(range, op, k)},
 				};
 
 				if (cell->requests || cell->lost)
@@ -184,37 +205,60 @@ static void put_record(struct metrics *m, const struct iot_scan *scan, const str
 	metrics_u64(m, NULL, 0, iot_scan_n_segments(scan));
 }
 
+/* What the record says nothing about: there was nobody to lose it. */
+static int put_bounds(struct metrics *m, const struct iot_scan *scan)
+{
+	const char *selections[CTL_SELECTIONS];
+	size_t n = ctl_selections(scan, selections, IOT_ARRAY_SIZE(selections));
+	uint64_t between_ns;
+	int r = ctl_cover_between(scan, IOT_STREAM_BLOCK, &between_ns);
+
+	if (r < 0)
+		return r;
+	metrics_family(m, "iotraced_range_between_captures_seconds", METRIC_GAUGE,
+		       "Time between the record's captures, in which nothing was recorded.");
+	metrics_double(m, NULL, 0, (double)between_ns / 1e9);
+	metrics_family(
+		m, "iotraced_range_selected", METRIC_GAUGE,
+		"1: requests of these devices were recorded, at least in a part of the range.");
+	for (size_t i = 0; i < n; i++)
+		metrics_u64(m, &(struct metric_label){"devices", selections[i]}, 1, 1);
+	return 0;
+}
+
 static int export_metrics(const struct ctl *c, struct iot_scan *scan, bool openmetrics,
 			  struct ctl_out *out, struct export_stats *stats, struct iot_error *err)
 {
 	static const char queue[] = "queue", device[] = "device";
 	struct metrics m = {.out = out, .openmetrics = openmetrics};
-	struct report rp = {0};
+	struct range range = {0};
 	struct iot_verdict v;
-	uint64_t lost = 0;
-	int r = read_requests(c, scan, &rp, stats, err);
+	int r = read_requests(c, scan, &range.report, stats, err);
 
 	if (r == 0)
-		r = read_losses(c, scan, &rp, &lost);
+		r = read_losses(c, scan, &range);
 	/* After reading, which may have met damage. */
 	if (r == 0)
 		r = ctl_scan_verdict(scan, false, &v, err);
 	if (r == 0) {
-		report_sort(&rp);
-		put_record(&m, scan, &v, lost);
+		report_sort(&range.report);
+		put_record(&m, scan, &v, range.lost);
+		r = put_bounds(&m, scan);
+	}
+	if (r == 0) {
 		for (size_t i = 0; i < IOT_ARRAY_SIZE(sums); i++) {
 			metrics_family(&m, sums[i].family, METRIC_GAUGE, sums[i].help);
-			each_cell(&m, &rp, put_sum, &sums[i]);
+			each_cell(&m, &range, put_sum, &sums[i]);
 		}
 		metrics_family(&m, "iotraced_range_queue_seconds", METRIC_GAUGE,
 			       "Time from a request's start to its issue, percentiles.");
-		each_cell(&m, &rp, put_percentiles, queue);
+		each_cell(&m, &range, put_percentiles, queue);
 		metrics_family(&m, "iotraced_range_device_seconds", METRIC_GAUGE,
 			       "Time from a request's issue to its completion, percentiles.");
-		each_cell(&m, &rp, put_percentiles, device);
+		each_cell(&m, &range, put_percentiles, device);
 		metrics_end(&m);
 	}
-	report_done(&rp);
+	report_done(&range.report);
 	return r;
 }
 

@@ -28,7 +28,7 @@ struct report_view {
 	uint64_t
 		first_ns; /* wall clock: recorded time covered by the segments, cut to the filter */
 	uint64_t last_ns;
-	const char *selections[8]; /* what was recorded; each once */
+	const char *selections[CTL_SELECTIONS]; /* what was recorded; each once */
 	size_t n_selections;
 	uint64_t between_ns;	   /* of the whole record: between captures, not recorded */
 	struct report_span *spans; /* one per segment */

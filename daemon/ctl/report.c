@@ -334,7 +334,8 @@ uint64_t report_recorded_ns(struct report_span *spans, size_t n, const uint8_t m
 	for (size_t i = 0; i < n; i++) {
 		uint64_t from = IOT_MAX(spans[i].first_ns, covered_to);
 
-		if (memcmp(spans[i].machine_id, machine_id, 16) != 0 || spans[i].last_ns <= from)
+		if (!spans[i].requests || spans[i].last_ns <= from ||
+		    memcmp(spans[i].machine_id, machine_id, 16) != 0)
 			continue;
 		total += spans[i].last_ns - from;
 		covered_to = spans[i].last_ns;

@@ -91,6 +91,7 @@ struct report_span {
 	uint8_t machine_id[16];
 	uint64_t first_ns;
 	uint64_t last_ns;
+	bool requests; /* were recorded in it */
 };
-/* Sorts spans; total length of their union for one machine. */
+/* Sorts spans; total length of the union of those with requests, for one machine. */
 uint64_t report_recorded_ns(struct report_span *spans, size_t n, const uint8_t machine_id[16]);

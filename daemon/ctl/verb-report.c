@@ -35,7 +35,10 @@ double report_view_seconds(const struct report_view *v, const struct report_devi
 	return (double)report_recorded_ns(v->spans, v->n_spans, d->machine_id) / 1e9;
 }
 
-/* The time a segment speaks for: its epoch, or what is known of it without a footer. */
+/*
+ * The time a segment speaks for: its epoch, or what is known of it without a footer. One outside --since and
+ * --until is cut to nothing at one of these.
+ */
 static void segment_span(const struct iot_segment *s, const struct iot_filter *f,
 			 uint64_t last_record_ns, struct report_span *ret)
 {
@@ -49,9 +52,13 @@ static void segment_span(const struct iot_segment *s, const struct iot_filter *f
 	ret->first_ns = iot_segment_realtime_ns(s, first);
 	ret->last_ns = last > first ? iot_segment_realtime_ns(s, last) : ret->first_ns;
 	ret->first_ns = IOT_MAX(ret->first_ns, f->since_ns);
-	if (f->until_ns)
+	if (f->until_ns) {
+		ret->first_ns = IOT_MIN(ret->first_ns, f->until_ns);
 		ret->last_ns = IOT_MIN(ret->last_ns, f->until_ns);
+	}
 	ret->last_ns = IOT_MAX(ret->last_ns, ret->first_ns);
+	/* What is said per second is about requests, and these are in the block stream's time alone. */
+	ret->requests = info->stream == IOT_STREAM_BLOCK;
 }
 
 static size_t segment_index(struct iot_scan *scan, const struct iot_segment *s, size_t hint)

@@ -93,24 +93,22 @@ static int verify_one(struct iot_segment *s, bool copy, enum ctl_print how,
 
 static int say_between(const struct iot_scan *scan, struct json_object *whole)
 {
-	struct json_object *o = whole ? json_object_new_object() : NULL;
+	struct json_object *o = NULL;
+	int r = whole ? ctl_between_json(scan, &o) : 0;
 
-	if (o)
+	if (whole && r == 0)
 		json_object_object_add(whole, "between_captures_ns", o);
-	for (int stream = IOT_STREAM_BLOCK; stream <= IOT_STREAM_PACKET; stream++) {
+	for (int stream = IOT_STREAM_BLOCK; r == 0 && !whole && stream <= IOT_STREAM_PACKET;
+	     stream++) {
 		char text[CTL_HUMAN_MAX];
-		uint64_t ns;
-		int r = ctl_cover_between(scan, stream, &ns);
+		uint64_t ns = 0;
 
-		if (r < 0)
-			return ctl_fail(CTL_ERROR, "%s", strerror(-r));
-		if (o)
-			json_object_object_add(o, iot_stream_name(stream), ctl_json_id(ns));
-		else if (ns)
+		r = ctl_cover_between(scan, stream, &ns);
+		if (ns)
 			printf("  of the %s stream, %s lie between captures and are in none\n",
 			       iot_stream_name(stream), ctl_human_duration(ns, text));
 	}
-	return CTL_OK;
+	return r < 0 ? ctl_fail(CTL_ERROR, "%s", strerror(-r)) : CTL_OK;
 }
 
 /* The segments together: what no single one can say, and the files that are no segments. */

@@ -238,6 +238,24 @@ struct json_object *ctl_verdict_json(const struct iot_verdict *v)
 	return o;
 }
 
+int ctl_between_json(const struct iot_scan *scan, struct json_object **ret)
+{
+	struct json_object *o = json_object_new_object();
+
+	for (int stream = IOT_STREAM_BLOCK; stream <= IOT_STREAM_PACKET; stream++) {
+		uint64_t ns;
+		int r = ctl_cover_between(scan, stream, &ns);
+
+		if (r < 0) {
+			json_object_put(o);
+			return r;
+		}
+		json_object_object_add(o, iot_stream_name(stream), ctl_json_id(ns));
+	}
+	*ret = o;
+	return 0;
+}
+
 int ctl_json_print(struct json_object *o)
 {
 	_cleanup_free_ char *text = ctl_json_string(o, true);

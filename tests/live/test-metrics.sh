@@ -76,6 +76,21 @@ assert_eq "latencies as the report has them" \
 	"$("$ctl" report --json "$dir/lossy" 2>/dev/null | jq '.devices[] | select(.disk == "sdb") | .ops[] | select(.op == "read") | .device_ns.p99')" \
 	"$(value "$dir/range.prometheus.txt" iotraced_range_device_seconds 'device=sdb,host=host0,operation=read,percentile=99,swap=none' |
 		awk '{ printf "%d\n", $1 * 1e9 + 0.5 }')"
+"$B/tests/tools/make-segment" "$dir/two" segments=2 requests=1000 >/dev/null
+"$B/tests/tools/make-segment" "$dir/two" segments=1 requests=1000 capture=1 noswap unselected=5 selection="include nvme*" >/dev/null
+for format in openmetrics prometheus; do
+	"$ctl" export --format=$format -o "$dir/two.$format" "$dir/two" 2>/dev/null
+	samples $format "$dir/two.$format" >"$dir/two.txt"
+	assert_eq "$format: what the record is not about" "980 1 1" \
+		"$(value "$dir/two.txt" iotraced_range_between_captures_seconds) $(value "$dir/two.txt" iotraced_range_selected devices=all
+		) $(sed -n 's/^iotraced_range_selected devices=include nvme\* //p' "$dir/two.txt")"
+	assert_eq "$format: what may be swap is not called none" "discard flush write_zeroes in unknown" \
+		"$(awk '$1 == "iotraced_range_requests" && /swap=none/ { match($2, /operation=[^,]*/); print substr($2, RSTART + 10, RLENGTH - 10) }' \
+			"$dir/two.txt" | grep -v drv_in | sort -u | paste -sd ' ') $(grep -o 'operation=read,swap=[a-z]*' "$dir/two.txt" |
+			cut -d= -f3 | sort -u | paste -sd ' ')"
+done
+assert_eq "the sidecar says so, too" '["all","include nvme*"] {"block":"980000000000","packet":null}' \
+	"$(jq -c .selections,.between_captures_ns "$dir/two.prometheus.loss.json" | paste -sd ' ')"
 assert_eq "--op, and nothing else" "read" \
 	"$("$ctl" export --format=prometheus --op read "$dir/lossy" 2>/dev/null | grep -o 'operation="[a-z_]*' | sort -u | cut -d'"' -f2)"
 assert_eq "promtool has nothing to say" "" "$(promtool "$dir/range.prometheus")"

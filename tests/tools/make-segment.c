@@ -4,13 +4,14 @@
  * iotracectl read.
  *
  *	make-segment DIR [segments=N] [requests=N] [lost=N] [unattributed=N] [open] [machine=N] [plain]
- *		[unselected=N selection=TEXT] [hostile]
+ *		[capture=N] [noswap] [unselected=N selection=TEXT] [hostile]
  *
  * Writes DIR/block-<capture>-<seq>.iot, N segments of N requests each on two disks (nvme0n1 with a
  * partition, and sdb), four CPUs, every operation, swap both ways, errors, requeues, merges, a
  * process whose name is not UTF-8, and a request that took two seconds. The same arguments always
  * give the same bytes. lost: that many more were filed in the last ledger; unattributed: that many
- * had no room in it; open: the last segment is a .open file without footer; machine: another host;
+ * had no room in it; open: the last segment is a .open file without footer; machine: another host; capture: another
+ * capture of the host, each 1000 s later; noswap: by a kernel that cannot tell swap;
  * plain: reads and writes of nvme0n1 only, without errors (for replay); unselected: each segment's books say
  * that so many requests were left out, by the selection of that text; hostile: names that are HTML.
  *
@@ -45,10 +46,12 @@ struct options {
 	uint64_t lost;
 	uint64_t unattributed;
 	uint64_t machine;
+	uint64_t capture;
 	uint64_t unselected;
 	const char *selection;
 	bool open;
 	bool plain;
+	bool noswap;
 	bool hostile;
 };
 
@@ -57,6 +60,11 @@ struct sums {
 	uint64_t op_requests[2][IOT_N_OPS];
 	uint64_t op_bytes[2][IOT_N_OPS];
 };
+
+static uint64_t begin_ns(const struct options *o)
+{
+	return FIRST_NS + o->capture * 1000 * SEC_NS;
+}
 
 static uint64_t hash(uint64_t x)
 {
@@ -122,7 +130,7 @@ static void make_origin(struct iot_request *r, uint64_t i)
 	r->fsdev = PART_A;
 }
 
-static void make_oddities(struct iot_request *r, uint64_t i)
+static void make_oddities(const struct options *o, struct iot_request *r, uint64_t i)
 {
 	if (i % 200 == 100) {
 		r->error = -EIO;
@@ -148,7 +156,8 @@ static void make_oddities(struct iot_request *r, uint64_t i)
 		       "b\xfc"
 		       "ro\"\\\n,",
 		       9);
-	make_swap(r, i);
+	if (!o->noswap)
+		make_swap(r, i);
 }
 
 /* Request i of the capture. Completions are evenly spaced, beginnings are not. */
@@ -160,7 +169,7 @@ static void make_request(const struct options *o, uint64_t segment, uint64_t k,
 
 	*r = (struct iot_request){
 		.id = (i + 1) << 13 | i % N_CPUS,
-		.complete_ns = FIRST_NS + segment * SPAN_NS + 3 * SEC_NS +
+		.complete_ns = begin_ns(o) + segment * SPAN_NS + 3 * SEC_NS +
 			       k * ((SPAN_NS - 4 * SEC_NS) / o->requests),
 		.sector = 2048 + (hash(i) % 100000) * 8,
 		.cgroup = 4242,
@@ -192,7 +201,7 @@ static void make_request(const struct options *o, uint64_t segment, uint64_t k,
 		memcpy(r->comm, "</script><b>\"\\\n", 15);
 	r->bytes_done = r->bytes;
 	if (!o->plain) {
-		make_oddities(r, i);
+		make_oddities(o, r, i);
 		make_origin(r, i);
 	}
 }
@@ -253,29 +262,30 @@ static void fill_info(const struct options *o, uint64_t segment, struct segment 
 	static const char *const names[] = {"block_io_start", "block_rq_issue",
 					    "block_rq_complete"};
 	struct iot_segment_info *info = &s->info;
-	uint64_t begin = FIRST_NS + segment * SPAN_NS;
+	uint64_t begin = begin_ns(o) + segment * SPAN_NS;
 
 	memset(info->machine_id, (int)(1 + o->machine), sizeof(info->machine_id));
 	memset(info->boot_id, 2, sizeof(info->boot_id));
-	memset(info->capture_id, (int)(0xa0 + o->machine), sizeof(info->capture_id));
+	memset(info->capture_id, (int)(0xa0 + o->machine + 16 * o->capture),
+	       sizeof(info->capture_id));
 	snprintf(info->host, sizeof(info->host), "host%" PRIu64, o->machine);
 	if (o->hostile)
 		snprintf(info->host, sizeof(info->host), "</title><img src=x onerror=evil()>");
 	snprintf(info->kernel, sizeof(info->kernel), "6.1.0-test");
 	snprintf(info->selection, sizeof(info->selection), "%s", o->selection);
 	info->stream = IOT_STREAM_BLOCK;
-	info->swap_out = IOT_ABILITY_EXACT;
-	info->swap_in = IOT_ABILITY_PAGE;
+	info->swap_out = o->noswap ? IOT_ABILITY_UNAVAILABLE : IOT_ABILITY_EXACT;
+	info->swap_in = o->noswap ? IOT_ABILITY_UNAVAILABLE : IOT_ABILITY_PAGE;
 	info->n_rings = 1;
 	info->n_cpus = N_CPUS;
 	info->epoch = info->seq = segment + 1;
-	info->attach_ns = FIRST_NS;
+	info->attach_ns = begin_ns(o);
 	info->clocks = (struct iot_clocks){begin, begin, REALTIME_OFFSET_NS + begin};
 	for (unsigned int i = 0; i < 3; i++) {
 		s->probes[i] = (struct iot_probe){.id = ids[i],
 						  .state = IOT_ATTACH_ATTACHED,
 						  .miss = IOT_MISS_COUNTED,
-						  .from_ns = FIRST_NS - SEC_NS};
+						  .from_ns = begin_ns(o) - SEC_NS};
 		snprintf(s->probes[i].name, sizeof(s->probes[i].name), "%s", names[i]);
 		snprintf(s->probes[i].hook, sizeof(s->probes[i].hook), "tp_btf");
 	}
@@ -442,6 +452,7 @@ static bool parse_options(int argc, char **argv, struct options *o)
 		{"requests=", &o->requests},
 		{"lost=", &o->lost},
 		{"machine=", &o->machine},
+		{"capture=", &o->capture},
 		{"unselected=", &o->unselected},
 		{"unattributed=", &o->unattributed},
 	};
@@ -465,6 +476,8 @@ static bool parse_options(int argc, char **argv, struct options *o)
 			o->open = true;
 		else if (strcmp(argv[i], "hostile") == 0)
 			o->hostile = true;
+		else if (strcmp(argv[i], "noswap") == 0)
+			o->noswap = true;
 		else if (strcmp(argv[i], "plain") == 0)
 			o->plain = true;
 		else
@@ -487,7 +500,7 @@ int main(int argc, char **argv)
 
 	if (!parse_options(argc, argv, &o)) {
 		fprintf(stderr, "usage: make-segment DIR [segments=N] [requests=N] [lost=N] "
-				"[unattributed=N] [machine=N] [open] [plain] "
+				"[unattributed=N] [machine=N] [capture=N] [open] [plain] [noswap] "
 				"[unselected=N selection=TEXT]\n");
 		return 2;
 	}

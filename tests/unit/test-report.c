@@ -209,14 +209,15 @@ static void test_recorded_time(void **state)
 {
 	static const uint8_t a[16] = {1}, b[16] = {2}, c[16] = {3};
 	struct report_span spans[] = {
-		{{1}, 300, 400}, {{1}, 100, 200}, {{1}, 150, 250},
-		{{1}, 160, 170}, {{2}, 0, 1000},  {{1}, 400, 400},
+		{{1}, 300, 400, true}, {{1}, 100, 200, true}, {{1}, 150, 250, true},
+		{{1}, 160, 170, true}, {{2}, 0, 1000, true},  {{1}, 400, 400, true},
+		{{1}, 0, 1000, false}, /* of packets */
 	};
 
 	(void)state;
-	assert_int_equal(report_recorded_ns(spans, 6, a), 250);
-	assert_int_equal(report_recorded_ns(spans, 6, b), 1000);
-	assert_int_equal(report_recorded_ns(spans, 6, c), 0);
+	assert_int_equal(report_recorded_ns(spans, 7, a), 250);
+	assert_int_equal(report_recorded_ns(spans, 7, b), 1000);
+	assert_int_equal(report_recorded_ns(spans, 7, c), 0);
 }
 
 /* Any spread of latencies fits a screen: rows are joined, and no request is left out of them. */
