@@ -1,62 +1,15 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * test-scan.c - many files as one: which are found, in which order their records come out, what
- * the filters take, and that damage is noted and not fatal.
+ * test-scan.c - many files as one: which are found, in which order their records come out, and that
+ * damage is noted and not fatal.
  */
-#include "tests/unit/segment-builder.h"
+#include "tests/unit/scan-fixture.h"
 
 #include <sys/resource.h>
 
-static struct iot_scan *must_scan(const char *path, const struct iot_filter *f)
-{
-	struct iot_error err = {0};
-	struct iot_scan *sc;
-
-	if (iot_scan_open(&path, 1, f, &sc, &err) < 0)
-		fail_msg("%s", err.text);
-	return sc;
-}
-
-/* Drains the scan; checks the order by wall clock. */
-static uint32_t drain(struct iot_scan *sc, uint64_t *ret_first_id, uint64_t *ret_last_id)
-{
-	struct iot_error err = {0};
-	struct iot_segment *s;
-	struct iot_request r;
-	uint64_t last = 0;
-	uint32_t n = 0;
-	int ret;
-
-	while ((ret = iot_scan_next(sc, &r, &s, &err)) == 0) {
-		uint64_t t = iot_segment_realtime_ns(s, r.complete_ns);
-
-		assert_true(t >= last);
-		last = t;
-		if (n == 0 && ret_first_id)
-			*ret_first_id = r.id;
-		if (ret_last_id)
-			*ret_last_id = r.id;
-		n++;
-	}
-	if (ret < 0)
-		fail_msg("%s", err.text);
-	assert_int_equal(ret, IOT_READ_END);
-	assert_int_equal(iot_scan_next(sc, &r, &s, &err), IOT_READ_END);
-	return n;
-}
-
-static uint32_t count(const char *path, const struct iot_filter *f)
-{
-	struct iot_scan *sc = must_scan(path, f);
-	uint32_t n = drain(sc, NULL, NULL);
-
-	iot_scan_close(sc);
-	return n;
-}
-
 static void test_directory_in_order(void **state)
 {
-	uint64_t first, last;
+	uint64_t first = 0, last = 0;
 	struct iot_verdict v;
 	struct build_dir d;
 	struct iot_scan *sc;
@@ -227,62 +180,6 @@ static void test_copies(void **state)
 	build_dir_close(&d);
 }
 
-static void test_filters(void **state)
-{
-	const uint64_t t0 = 1700000000ULL * SEC_NS + SPAN_NS + SEC_NS; /* request 0 */
-	struct iot_filter f;
-	struct build_dir d;
-	struct build b;
-
-	(void)state;
-	build_dir_open(&d);
-	build_init(&b, 1, 3, 8);
-	build_write(&b, d.fd, "a.iot");
-	/* 24 requests; see build_request for who they are. */
-#define TAKES(n, ...)                                   \
-	do {                                            \
-		f = (struct iot_filter){__VA_ARGS__};   \
-		assert_int_equal(count(d.path, &f), n); \
-	} while (0)
-	TAKES(24, .pid = 0);
-	TAKES(18, .dev = "nvme0n1");
-	TAKES(18, .dev = "/dev/nvme0n1");
-	TAKES(18, .dev = "259:0");
-	TAKES(6, .dev = "nvme0n1p2");
-	TAKES(6, .dev = "259:2");
-	TAKES(6, .dev = "sdb");
-	TAKES(6, .dev = "8:16");
-	TAKES(0, .dev = "nvme0n");
-	TAKES(0, .dev = "259:1");
-	TAKES(12, .ops = 1U << IOT_OP_READ);
-	TAKES(12, .ops = 1U << IOT_OP_WRITE);
-	TAKES(24, .ops = 1U << IOT_OP_WRITE | 1U << IOT_OP_READ);
-	TAKES(0, .ops = 1U << IOT_OP_FLUSH);
-	TAKES(3, .swap = IOT_SWAP_ONLY);
-	TAKES(21, .swap = IOT_SWAP_WITHOUT);
-	TAKES(3, .swap = IOT_SWAP_ONLY_OUT);
-	TAKES(0, .swap = IOT_SWAP_ONLY_IN);
-	TAKES(24, .pid = 1000); /* the thread group of all */
-	TAKES(8, .pid = 1002);
-	TAKES(16, .comm = "fio");
-	TAKES(8, .comm = "kworker/0:1");
-	TAKES(0, .comm = "kworker");
-	TAKES(24, .min_latency_ns = 900000);
-	TAKES(0, .min_latency_ns = 900001);
-	TAKES(1, .id = 100004ULL << 13 | 1);
-	TAKES(0, .id = 7);
-	TAKES(24, .since_ns = t0);
-	TAKES(23, .since_ns = t0 + 1);
-	TAKES(1, .until_ns = t0);
-	TAKES(0, .until_ns = t0 - 1);
-	TAKES(5, .since_ns = t0 + 10 * BUILD_MS_NS, .until_ns = t0 + 14 * BUILD_MS_NS);
-	TAKES(0, .since_ns = t0 + 24 * BUILD_MS_NS);
-	TAKES(2, .since_ns = t0 + 10 * BUILD_MS_NS, .until_ns = t0 + 14 * BUILD_MS_NS,
-	      .ops = 1U << IOT_OP_WRITE);
-#undef TAKES
-	build_dir_close(&d);
-}
-
 /* What cannot be read below a directory is in the verdict, and the rest is read all the same. */
 static void test_unreadable_directory(void **state)
 {
@@ -329,111 +226,6 @@ static void test_unreadable_directory(void **state)
 	assert_non_null(strstr(err.text, "nested too deep"));
 	snprintf(path, sizeof(path), "rm -r %s/d", d.path);
 	assert_int_equal(system(path), 0);
-	build_dir_close(&d);
-}
-
-/* Request 2, a read of nvme0n1, was in flight when recording began; request 5 was issued then. */
-static void forget(struct iot_request *r, uint32_t i)
-{
-	if (i != 2 && i != 5)
-		return;
-	r->submitter = IOT_SUBMITTER_NONE;
-	memset(r->comm, 0, sizeof(r->comm));
-	r->pid = r->tgid = 0;
-	r->start_ns = r->insert_ns = 0;
-	if (i == 2)
-		r->issue_ns = r->issue_last_ns = 0;
-}
-
-/* What a record does not tell is no proof: asked before the records are read, or after. */
-static void test_untold(void **state)
-{
-	static const struct {
-		struct iot_filter f;
-		const char *reason; /* NULL: complete */
-	} cases[] = {
-		{{.comm = "nobody"}, "2 requests may be meant, too"},
-		{{.pid = 1000}, "by which process is not recorded"},
-		{{.comm = "nobody", .ops = 1U << IOT_OP_READ}, "1 request may be meant, too"},
-		{{.comm = "nobody", .ops = 1U << IOT_OP_FLUSH}, NULL},
-		{{.comm = "nobody", .dev = "sdb"}, NULL},
-		{{.comm = "nobody", .id = 99}, NULL},
-		/* Issued 0.7 ms before the end, asked for before that. */
-		{{.min_latency_ns = 700000}, "1 request may be meant, too"},
-		{{.min_latency_ns = 2 * BUILD_MS_NS}, "since when is not recorded"},
-		{{.min_latency_ns = 2 * BUILD_MS_NS}, "2 requests may be meant, too"},
-		{{.min_latency_ns = 2 * BUILD_MS_NS, .comm = "nobody"},
-		 "by which process or since when is"},
-		{{.min_latency_ns = 2 * BUILD_MS_NS, .ops = 1U << IOT_OP_FLUSH}, NULL},
-		{{.ops = 1U << IOT_OP_READ}, NULL},
-	};
-	struct build_dir d;
-	struct build b;
-
-	(void)state;
-	build_dir_open(&d);
-	build_init(&b, 1, 2, 8);
-	b.change = forget;
-	build_write(&b, d.fd, "a.iot");
-	for (size_t i = 0; i < IOT_ARRAY_SIZE(cases); i++)
-		for (int after = 0; after < 2; after++) {
-			struct iot_scan *sc = must_scan(d.path, &cases[i].f);
-			struct iot_error err = {0};
-			struct iot_verdict v;
-
-			for (int again = 0; again < 2; again++) {
-				if (after && !again)
-					drain(sc, NULL, NULL);
-				assert_int_equal(iot_scan_verdict(sc, false, &v, &err), 0);
-				assert_int_equal(v.code, cases[i].reason ? IOT_VERDICT_UNKNOWN
-									 : IOT_VERDICT_COMPLETE);
-				assert_int_equal(v.n_reasons, cases[i].reason ? 1 : 0);
-				if (cases[i].reason && !strstr(v.reasons[0], cases[i].reason))
-					fail_msg("case %zu: %s", i, v.reasons[0]);
-			}
-			iot_scan_close(sc);
-		}
-	build_dir_close(&d);
-}
-
-/* A field the record does not have never matches; iot_filter_match says the same as a scan. */
-static void test_match_is_pure(void **state)
-{
-	struct iot_filter f = {.min_latency_ns = 1};
-	struct iot_request r;
-	struct iot_scan *sc;
-	struct iot_segment *s;
-	struct build_dir d;
-	struct build b;
-	char name[32];
-
-	(void)state;
-	build_dir_open(&d);
-	build_init(&b, 1, 1, 8);
-	build_write(&b, d.fd, "a.iot");
-	sc = must_scan(d.path, NULL);
-	s = iot_scan_segment(sc, 0);
-	build_request(&r, 1, 5);
-	assert_true(iot_filter_match(&f, s, &r));
-	r.start_ns = 0; /* then from issue */
-	assert_true(iot_filter_match(&f, s, &r));
-	r.issue_ns = 0;
-	assert_false(iot_filter_match(&f, s, &r));
-	build_request(&r, 1, 5);
-	r.complete_ns = r.start_ns - 1;
-	assert_false(iot_filter_match(&f, s, &r));
-	f = (struct iot_filter){.comm = "sixteen-letters!"};
-	memcpy(r.comm, "sixteen-letters!", 16);
-	assert_true(iot_filter_match(&f, s, &r));
-	f = (struct iot_filter){.dev = "259:0"};
-	assert_true(iot_filter_match(&f, s, &r));
-	f = (struct iot_filter){.dev = "259:0x"};
-	assert_false(iot_filter_match(&f, s, &r));
-	f = (struct iot_filter){.dev = "4355:0"}; /* 259 + 4096: must not wrap */
-	assert_false(iot_filter_match(&f, s, &r));
-	assert_string_equal(iot_dev_name(s, BUILD_OTHER, name, sizeof(name)), "sdb");
-	assert_string_equal(iot_dev_name(s, IOT_DEV(7, 3), name, sizeof(name)), "7:3");
-	iot_scan_close(sc);
 	build_dir_close(&d);
 }
 
@@ -594,10 +386,7 @@ int main(void)
 		cmocka_unit_test(test_captures_by_wall_clock),
 		cmocka_unit_test(test_archive_tree),
 		cmocka_unit_test(test_copies),
-		cmocka_unit_test(test_filters),
 		cmocka_unit_test(test_unreadable_directory),
-		cmocka_unit_test(test_untold),
-		cmocka_unit_test(test_match_is_pure),
 		cmocka_unit_test(test_losses),
 		cmocka_unit_test(test_damage_is_not_fatal),
 		cmocka_unit_test(test_many_segments),

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * scan-fixture.h - scans for tests, which must open, and read to their ends.
+ */
+#pragma once
+
+#include "tests/unit/segment-builder.h"
+
+static inline struct iot_scan *must_scan(const char *path, const struct iot_filter *f)
+{
+	struct iot_error err = {0};
+	struct iot_scan *sc;
+
+	if (iot_scan_open(&path, 1, f, &sc, &err) < 0)
+		fail_msg("%s", err.text);
+	return sc;
+}
+
+/* Drains the scan; checks the order by wall clock. */
+static inline uint32_t drain(struct iot_scan *sc, uint64_t *ret_first_id, uint64_t *ret_last_id)
+{
+	struct iot_error err = {0};
+	struct iot_segment *s;
+	struct iot_request r;
+	uint64_t last = 0;
+	uint32_t n = 0;
+	int ret;
+
+	while ((ret = iot_scan_next(sc, &r, &s, &err)) == 0) {
+		uint64_t t = iot_segment_realtime_ns(s, r.complete_ns);
+
+		assert_true(t >= last);
+		last = t;
+		if (n == 0 && ret_first_id)
+			*ret_first_id = r.id;
+		if (ret_last_id)
+			*ret_last_id = r.id;
+		n++;
+	}
+	if (ret < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(ret, IOT_READ_END);
+	assert_int_equal(iot_scan_next(sc, &r, &s, &err), IOT_READ_END);
+	return n;
+}
+
+static inline uint32_t count(const char *path, const struct iot_filter *f)
+{
+	struct iot_scan *sc = must_scan(path, f);
+	uint32_t n = drain(sc, NULL, NULL);
+
+	iot_scan_close(sc);
+	return n;
+}
