@@ -74,11 +74,16 @@ struct {
 #define BLOCK_MAPPING_BITS 3ULL /* anonymous, movable, KSM: the rest is no address_space */
 #define BLOCK_MEMCG_BITS 3ULL	/* object cgroups of the slab, kernel memory */
 
-extern void *bpf_rdonly_cast(void *obj, __u32 btf_id) __ksym __weak;
+/*
+ * bpf_rdonly_cast(), once the daemon has put its number in (daemon/probes-block.c). An extern with __ksym and
+ * __weak would do, but where the kernel lacks it libbpf looks for it in the BTF of all modules, and fails for
+ * want of CAP_SYS_ADMIN (BPF_BTF_GET_NEXT_ID), which the service does not have.
+ */
+static void *(*const block_cast)(const void *number, __u32 btf_id) = (void *)EV_CAST_MARK;
 
 /* A pointer to load from, where `direct` and block_casts allow it: what is no such object reads as anything. */
 #define BLOCK_CAST(type, number) \
-	((type *)bpf_rdonly_cast((void *)(number), bpf_core_type_id_kernel(type)))
+	((type *)block_cast((const void *)(number), bpf_core_type_id_kernel(type)))
 
 /* First page of a bio, typed; NULL if it has none that a plain load reaches. */
 static __always_inline struct page *block_first_page(struct bio *bio, const bool direct)

@@ -482,6 +482,12 @@ struct ev_swap_area {
 #define EV_EXPRESSION_MEM 20	      /* u32[]: classic BPF's M[] */
 #define EV_EXPRESSION_N_MEM 16
 
+/*
+ * What programs call where they call bpf_rdonly_cast(), a function that not every kernel has: the daemon
+ * puts its number in. The kernel never comes to see the mark, which is no function's number.
+ */
+#define EV_CAST_MARK 0x74736163 /* "cast" */
+
 enum ev_filter {
 	EV_FILTER_NONE = 0,	 /* every device */
 	EV_FILTER_INCLUDE = 1,	 /* only devices in the filter map */

@@ -228,25 +228,58 @@ static int size_maps(struct probes *p, const struct iot_stream_config *stream,
 	return r < 0 ? iot_error_set(err, r, "cannot size the maps: %s", strerror(-r)) : 0;
 }
 
-static int open_object(struct probes *p, struct iot_error *err)
+/* How many there were. The verifier takes a function of the kernel's by its number in BTF. */
+static size_t put_casts(uint8_t *image, size_t bytes, int32_t cast_id)
+{
+	const struct bpf_insn mark = {.code = BPF_JMP | BPF_CALL, .imm = EV_CAST_MARK};
+	const struct bpf_insn call = {
+		.code = BPF_JMP | BPF_CALL, .src_reg = BPF_PSEUDO_KFUNC_CALL, .imm = cast_id};
+	size_t n = 0;
+
+	for (size_t i = 0; i + sizeof(mark) <= bytes; i += sizeof(mark)) {
+		if (memcmp(image + i, &mark, sizeof(mark)) != 0)
+			continue;
+		memcpy(image + i, &call, sizeof(call));
+		n++;
+	}
+	return n;
+}
+
+/* cast_id: of the function that casts, which is called then; 0: it is not, and nothing calls it. */
+static int open_object(struct probes *p, int32_t cast_id, struct iot_error *err)
 {
 	/*
 	 * A type that this kernel lacks (hd_struct after 5.10) makes libbpf look through the BTF of all
 	 * modules, which takes CAP_SYS_ADMIN (BPF_BTF_GET_NEXT_ID); naming the BTF to use spares that.
 	 */
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = "/sys/kernel/btf/vmlinux");
+	size_t bytes;
+	const void *embedded = block_bpf__elf_bytes(&bytes);
+	_cleanup_free_ uint8_t *image = malloc(bytes);
+	struct block_bpf *skel = calloc(1, sizeof(*skel));
+	int r = image && skel ? block_bpf__create_skeleton(skel) : -ENOMEM;
 
-	p->skel = block_bpf__open_opts(&opts);
-	if (!p->skel)
-		return iot_error_set(err, -errno, "cannot open the embedded programs: %s",
-				     strerror(errno));
+	if (r >= 0) {
+		memcpy(image, embedded, bytes);
+		if (cast_id && put_casts(image, bytes, cast_id) == 0)
+			r = -ENOEXEC;
+	}
+	if (r >= 0) {
+		skel->skeleton->data = image;
+		r = bpf_object__open_skeleton(skel->skeleton, &opts);
+	}
+	if (r < 0) {
+		block_bpf__destroy(skel);
+		return iot_error_set(err, r, "cannot open the embedded programs: %s", strerror(-r));
+	}
+	p->skel = skel;
 	return 0;
 }
 
 static int try_load(struct probes *p, const struct attempt *a, const struct probes_symbols *symbols,
 		    const struct iot_stream_config *stream, struct iot_error *err)
 {
-	int r = open_object(p, err);
+	int r = open_object(p, a->casts ? p->facts.cast_id : 0, err);
 
 	if (r < 0)
 		return r;
@@ -281,7 +314,7 @@ static size_t list_attempts(const struct probes_facts *f, bool force_fallback,
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(ways); i++) {
 		struct attempt way = ways[i];
 
-		if ((way.direct && force_fallback) || (way.casts && !f->casts) ||
+		if ((way.direct && force_fallback) || (way.casts && !f->cast_id) ||
 		    (way.copies && (f->without & PROBES_WITHOUT_COPIES)))
 			continue;
 		if (f->io_start) {
@@ -404,7 +437,7 @@ int probes_block_open(struct probes *p, const struct probes_options *opts, struc
 	r = decide(p, opts, err);
 	if (r < 0)
 		return r;
-	r = open_object(p, err);
+	r = open_object(p, 0, err);
 	if (r >= 0)
 		name_maps(p);
 	return r;

@@ -372,8 +372,10 @@ int probes_decide(uint32_t without, struct probes_facts *ret, struct iot_error *
 	f.iomap_dio = has_struct_member(btf, "iomap_dio", "iocb") &&
 		      has_struct_member(btf, "kiocb", "ki_filp") &&
 		      has_struct_member(btf, "file", "f_inode");
-	f.casts = !(f.without & PROBES_WITHOUT_CASTS) &&
-		  btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+	if (!(f.without & PROBES_WITHOUT_CASTS))
+		f.cast_id = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC);
+	if (f.cast_id < 0)
+		f.cast_id = 0;
 	f.kernel.status_is_errno = status_is_errno(btf);
 	probes_counting(btf, &f.counts_tracing, &f.counts_fentry);
 	btf__free(btf);

@@ -76,7 +76,7 @@ struct probes_facts {
 	struct probes_pages pages;
 	uint32_t op_append, req_meta; /* ~0, 0 = none */
 	uint32_t without;	      /* enum probes_without */
-	bool casts;		      /* function bpf_rdonly_cast */
+	int32_t cast_id;	      /* function bpf_rdonly_cast, in the kernel's BTF; 0 = none */
 	bool iomap_dio;		      /* struct iomap_dio begins with what is read of it */
 };
 
