@@ -16,13 +16,39 @@
 
 struct answer {
 	struct ctl_capture *c;
-	struct iot_absence_query q;
+	struct ctl_part *parts; /* of its time, that are asked about */
+	size_t n_parts;
+	uint16_t probe;
+	uint64_t n_matching;
+	uint64_t n_maybe;
 	enum iot_absence a;
 	struct iot_verdict why;
 	uint64_t ids[SHOWN_IDS];
 	size_t n_ids;
-	bool asked; /* the capture has a part of the time */
 };
+
+struct answers {
+	struct answer *items;
+	size_t n;
+};
+
+/* A record of the time may lie just past the end that its epoch has. */
+static bool is_asked(const struct answer *x)
+{
+	return x->n_parts > 0 || x->n_matching > 0;
+}
+
+static void answers_done(struct answers *a)
+{
+	for (size_t i = 0; a->items && i < a->n; i++)
+		free(a->items[i].parts);
+	free(a->items);
+}
+
+static bool in_time(const struct iot_filter *f, uint64_t ns)
+{
+	return (!f->since_ns || ns >= f->since_ns) && (!f->until_ns || ns <= f->until_ns);
+}
 
 static int count_records(const struct ctl *c, struct iot_scan *scan, struct ctl_packets *packets,
 			 struct answer *answers)
@@ -36,42 +62,24 @@ static int count_records(const struct ctl *c, struct iot_scan *scan, struct ctl_
 		const struct ctl_capture *cap = ctl_packets_find(packets, s);
 		struct answer *x = cap ? &answers[cap - packets->captures] : NULL;
 
-		if (!x || !x->asked || p.probe != x->q.probe || p.ts_ns < x->q.first_ns ||
-		    p.ts_ns > x->q.last_ns)
+		/* When a record was is told by its own segment's clocks, as every verb does. */
+		if (!x || p.probe != x->probe ||
+		    !in_time(&c->filter, iot_segment_realtime_ns(s, p.ts_ns)))
 			continue;
 		switch (iot_flow_matches(&c->filter.flow, &p.flow, p.flags)) {
 		case IOT_MATCH_YES:
-			x->q.n_matching++;
+			x->n_matching++;
 			if (p.id && x->n_ids < SHOWN_IDS)
 				x->ids[x->n_ids++] = p.id;
 			break;
 		case IOT_MATCH_MAYBE:
-			x->q.n_maybe++;
+			x->n_maybe++;
 			break;
 		case IOT_MATCH_NO:
 			break;
 		}
 	}
 	return r < 0 ? ctl_fail(CTL_ERROR, "%s", err.text[0] ? err.text : strerror(-r)) : CTL_OK;
-}
-
-/* The part of the time that a capture can answer for. */
-static void set_time(const struct ctl *c, struct answer *x)
-{
-	const struct iot_filter *f = &c->filter;
-	/* Without a footer its end is not known: its own doubts cover that. */
-	uint64_t first = x->c->first_ns, last = x->c->last_ns ? x->c->last_ns : UINT64_MAX;
-	bool torn = !x->c->footers[x->c->n - 1];
-
-	if (torn)
-		last = UINT64_MAX;
-	x->q.first_ns = first;
-	x->q.last_ns = last;
-	if (f->since_ns)
-		x->q.first_ns = IOT_MAX(first, ctl_capture_monotonic_ns(x->c, f->since_ns));
-	if (f->until_ns)
-		x->q.last_ns = IOT_MIN(last, ctl_capture_monotonic_ns(x->c, f->until_ns));
-	x->asked = x->q.first_ns <= x->q.last_ns;
 }
 
 static int cmp_answer(const void *a, const void *b)
@@ -113,43 +121,94 @@ static void check_silent(struct iot_scan *scan, const struct answer *answers, si
 static int check_gaps(const struct ctl *c, struct answer *answers, size_t n,
 		      struct iot_verdict *why)
 {
-	_cleanup_free_ struct ctl_span *spans = calloc(n + 1, sizeof(*spans));
+	_cleanup_free_ struct ctl_span *spans = NULL;
+	size_t n_spans = 0;
 
+	for (size_t i = 0; i < n; i++)
+		n_spans += answers[i].c->n;
+	spans = calloc(n_spans + 1, sizeof(*spans));
 	if (!spans)
 		return -ENOMEM;
 	qsort(answers, n, sizeof(*answers), cmp_answer);
+	n_spans = 0;
 	for (size_t i = 0; i < n; i++) {
 		struct ctl_capture *cap = answers[i].c;
 
-		spans[i].info = cap->infos[0];
-		spans[i].first_ns = ctl_capture_realtime_ns(cap, cap->first_ns);
-		/* Where it ends is not known without a footer: its own doubts cover that. */
-		spans[i].last_ns = cap->last_ns && cap->footers[cap->n - 1]
-					   ? ctl_capture_realtime_ns(cap, cap->last_ns)
-					   : UINT64_MAX;
+		ctl_capture_spans(cap, spans + n_spans);
+		n_spans += cap->n;
 		for (size_t k = 0; k < cap->n; k++)
 			ctl_step_check(&c->filter, cap->infos[k], cap->footers[k], why);
 	}
-	ctl_cover_check(&c->filter, spans, n, why);
+	ctl_cover_check(&c->filter, spans, n_spans, why);
 	return 0;
+}
+
+/* The capture's word on all parts of the time. */
+static void decide(const struct ctl *c, struct answer *x)
+{
+	bool unknown = false, looked = false;
+
+	if (x->n_matching > 0) {
+		x->a = IOT_ABSENCE_PRESENT;
+		return;
+	}
+	for (size_t i = 0; i < x->n_parts; i++) {
+		struct iot_absence_query q = {
+			.flow = &c->filter.flow,
+			.probe = x->probe,
+			.first_ns = x->parts[i].first_ns,
+			.last_ns = x->parts[i].last_ns,
+			/* Once, not per part. */
+			.n_maybe = i == 0 ? x->n_maybe : 0,
+		};
+		struct iot_verdict why = {0};
+		enum iot_absence a = IOT_ABSENCE_NOT_OBSERVED;
+
+		if (x->probe)
+			a = iot_doubts_absence_of_flow(x->c->doubts, &q, &why);
+		if (a == IOT_ABSENCE_PRESENT) {
+			x->a = a;
+			x->why = why;
+			return;
+		}
+		unknown |= a != IOT_ABSENCE_PROVED;
+		looked |= a != IOT_ABSENCE_NOT_OBSERVED;
+		iot_verdict_merge(&x->why, &why);
+	}
+	x->a = !looked	 ? IOT_ABSENCE_NOT_OBSERVED
+	       : unknown ? IOT_ABSENCE_UNKNOWN
+			 : IOT_ABSENCE_PROVED;
+}
+
+/* From when to when, by the wall clock; UINT64_MAX: its end is not known. */
+static void wall_time(const struct answer *x, uint64_t *ret_first_ns, uint64_t *ret_last_ns)
+{
+	uint64_t first = UINT64_MAX, last = 0;
+
+	if (x->n_parts == 0)
+		first = last = ctl_capture_realtime_ns(x->c, x->c->last_ns);
+	for (size_t i = 0; i < x->n_parts; i++) {
+		first = IOT_MIN(first, x->parts[i].wall_first_ns);
+		last = IOT_MAX(last, x->parts[i].wall_last_ns);
+	}
+	*ret_first_ns = first;
+	*ret_last_ns = last;
 }
 
 static struct json_object *answer_json(const struct answer *x)
 {
 	struct json_object *o = json_object_new_object(), *ids = json_object_new_array();
 	char hex[CTL_HUMAN_MAX];
+	uint64_t first, last;
 
+	wall_time(x, &first, &last);
 	json_object_object_add(o, "capture",
 			       json_object_new_string(ctl_hex_id(x->c->infos[0]->capture_id, hex)));
 	json_object_object_add(o, "host", ctl_json_text(x->c->infos[0]->host));
-	json_object_object_add(o, "first_ns",
-			       ctl_json_id(ctl_capture_realtime_ns(x->c, x->q.first_ns)));
-	json_object_object_add(o, "last_ns",
-			       x->q.last_ns == UINT64_MAX
-				       ? NULL
-				       : ctl_json_id(ctl_capture_realtime_ns(x->c, x->q.last_ns)));
+	json_object_object_add(o, "first_ns", ctl_json_id(first));
+	json_object_object_add(o, "last_ns", last == UINT64_MAX ? NULL : ctl_json_id(last));
 	json_object_object_add(o, "answer", json_object_new_string(iot_absence_name(x->a)));
-	json_object_object_add(o, "matching", ctl_json_u64(x->q.n_matching));
+	json_object_object_add(o, "matching", ctl_json_u64(x->n_matching));
 	for (size_t i = 0; i < x->n_ids; i++)
 		json_object_array_add(ids, ctl_json_id(x->ids[i]));
 	json_object_object_add(o, "packets", ids);
@@ -160,25 +219,24 @@ static struct json_object *answer_json(const struct answer *x)
 static void print_answer(const struct answer *x, const char *probe)
 {
 	char a[CTL_HUMAN_MAX], b[CTL_HUMAN_MAX], text[2 * sizeof(x->why.reasons[0]) + 1];
+	uint64_t first, last;
 
+	wall_time(x, &first, &last);
 	printf("%s, from %.19s to %.19s: ", ctl_printable(probe, text, sizeof(text)),
-	       ctl_human_time(ctl_capture_realtime_ns(x->c, x->q.first_ns), a),
-	       x->q.last_ns == UINT64_MAX
-		       ? "-"
-		       : ctl_human_time(ctl_capture_realtime_ns(x->c, x->q.last_ns), b));
+	       ctl_human_time(first, a), last == UINT64_MAX ? "-" : ctl_human_time(last, b));
 	switch (x->a) {
 	case IOT_ABSENCE_PROVED:
 		printf("no packet was there (proved)\n");
 		break;
 	case IOT_ABSENCE_PRESENT:
-		if (x->q.n_matching)
+		if (x->n_matching)
 			printf("present, %s observations of packets",
-			       ctl_human_count(x->q.n_matching, a));
+			       ctl_human_count(x->n_matching, a));
 		else
 			printf("present: an observation of such a packet was lost");
 		for (size_t i = 0; i < x->n_ids; i++)
 			printf(" %llu", (unsigned long long)x->ids[i]);
-		printf("%s\n", x->q.n_matching > x->n_ids ? " ..." : "");
+		printf("%s\n", x->n_matching > x->n_ids ? " ..." : "");
 		break;
 	case IOT_ABSENCE_NOT_OBSERVED:
 		printf("unknown, nothing looked there\n");
@@ -199,7 +257,7 @@ static enum iot_absence together(const struct answer *answers, size_t n,
 	bool any = false, unknown = gaps->n_reasons > 0;
 
 	for (size_t i = 0; i < n; i++) {
-		if (!answers[i].asked)
+		if (!is_asked(&answers[i]))
 			continue;
 		any = true;
 		if (answers[i].a == IOT_ABSENCE_PRESENT)
@@ -242,14 +300,14 @@ static int print_all(const struct ctl *c, const struct answer *answers, size_t n
 		json_object_object_add(o, "probe", ctl_json_text(c->filter.probe));
 		json_object_object_add(o, "answer", json_object_new_string(iot_absence_name(all)));
 		for (size_t i = 0; i < n; i++)
-			if (answers[i].asked)
+			if (is_asked(&answers[i]))
 				json_object_array_add(rows, answer_json(&answers[i]));
 		json_object_object_add(o, "captures", rows);
 		json_object_object_add(o, "reasons", ctl_json_reasons(gaps));
 		return ctl_json_print(o);
 	}
 	for (size_t i = 0; i < n; i++)
-		if (answers[i].asked)
+		if (is_asked(&answers[i]))
 			print_answer(&answers[i], c->filter.probe);
 	for (size_t i = 0; i < gaps->n_reasons; i++)
 		printf("  - %s\n", ctl_printable(gaps->reasons[i], text, sizeof(text)));
@@ -260,40 +318,43 @@ static int print_all(const struct ctl *c, const struct answer *answers, size_t n
 
 int explain_probe(const struct ctl *c, struct iot_scan *scan, struct ctl_packets *packets)
 {
-	_cleanup_free_ struct answer *answers = calloc(packets->n, sizeof(*answers));
+	_cleanup_(answers_done) struct answers answers = {0};
 	struct iot_verdict gaps = {0};
 	enum iot_absence all;
-	bool known = false;
+	bool known = false, asked = false;
 	int code;
 
-	if (!answers)
+	answers.items = calloc(packets->n, sizeof(*answers.items));
+	if (!answers.items)
 		return ctl_fail(CTL_ERROR, "out of memory");
-	for (size_t i = 0; i < packets->n; i++) {
-		answers[i].c = &packets->captures[i];
-		answers[i].q.flow = &c->filter.flow;
-		answers[i].q.probe = ctl_capture_probe_id(answers[i].c, c->filter.probe);
-		known |= answers[i].q.probe != 0;
-		set_time(c, &answers[i]);
+	answers.n = packets->n;
+	for (size_t i = 0; i < answers.n; i++) {
+		struct answer *x = &answers.items[i];
+
+		x->c = &packets->captures[i];
+		x->probe = ctl_capture_probe_id(x->c, c->filter.probe);
+		known |= x->probe != 0;
+		if (ctl_capture_asked(x->c, &c->filter, &x->parts, &x->n_parts) < 0)
+			return ctl_fail(CTL_ERROR, "out of memory");
+		asked |= x->n_parts > 0;
 	}
 	if (!known)
 		return no_such_probe(c, packets);
-	code = count_records(c, scan, packets, answers);
+	code = count_records(c, scan, packets, answers.items);
 	if (code != CTL_OK)
 		return code;
-	for (size_t i = 0; i < packets->n; i++) {
-		struct answer *x = &answers[i];
-
-		if (x->asked)
-			x->a = x->q.probe ? iot_doubts_absence_of_flow(x->c->doubts, &x->q, &x->why)
-					  : IOT_ABSENCE_NOT_OBSERVED;
-	}
+	for (size_t i = 0; i < answers.n; i++)
+		decide(c, &answers.items[i]);
 	/* What could not be read may be just the packet that is asked for. */
 	iot_verdict_merge(&gaps, iot_scan_opening(scan));
-	if (check_gaps(c, answers, packets->n, &gaps) < 0)
+	if (check_gaps(c, answers.items, answers.n, &gaps) < 0)
 		return ctl_fail(CTL_ERROR, "out of memory");
-	check_silent(scan, answers, packets->n, &gaps);
-	all = together(answers, packets->n, &gaps);
-	code = print_all(c, answers, packets->n, all, &gaps);
+	check_silent(scan, answers.items, answers.n, &gaps);
+	if (!asked && gaps.n_reasons == 0)
+		iot_verdict_reason(&gaps, IOT_VERDICT_UNKNOWN,
+				   "the wall clock was set past that time");
+	all = together(answers.items, answers.n, &gaps);
+	code = print_all(c, answers.items, answers.n, all, &gaps);
 	if (code != CTL_OK)
 		return code;
 	switch (all) {

@@ -370,18 +370,6 @@ struct ctl_capture *ctl_packets_find(const struct ctl_packets *p, const struct i
 	return NULL;
 }
 
-uint64_t ctl_capture_realtime_ns(const struct ctl_capture *c, uint64_t monotonic_ns)
-{
-	return iot_segment_realtime_ns(c->segments[0], monotonic_ns);
-}
-
-uint64_t ctl_capture_monotonic_ns(const struct ctl_capture *c, uint64_t realtime_ns)
-{
-	uint64_t base = ctl_capture_realtime_ns(c, 0);
-
-	return realtime_ns > base ? realtime_ns - base : 0;
-}
-
 const struct iot_probe *ctl_capture_probe_row(const struct ctl_capture *c, uint16_t probe)
 {
 	const struct iot_probe *row = NULL;

@@ -62,10 +62,6 @@ void ctl_packets_done(struct ctl_packets *p);
 struct ctl_capture *ctl_packets_find(const struct ctl_packets *p, const struct iot_segment *s);
 /* NULL: the capture has neither record nor loss of it. */
 struct iot_packet_life *ctl_capture_life(const struct ctl_capture *c, uint64_t id);
-/* Wall clock of a time of the capture. */
-uint64_t ctl_capture_realtime_ns(const struct ctl_capture *c, uint64_t monotonic_ns);
-/* And back. */
-uint64_t ctl_capture_monotonic_ns(const struct ctl_capture *c, uint64_t realtime_ns);
 /* Name of a probe by the last segment that has it. */
 const char *ctl_capture_probe(const struct ctl_capture *c, uint16_t probe, char *buf, size_t size);
 /* The row of the last segment that has it; NULL = none. */
@@ -74,3 +70,21 @@ const struct iot_probe *ctl_capture_probe_row(const struct ctl_capture *c, uint1
 uint16_t ctl_capture_probe_id(const struct ctl_capture *c, const char *name);
 /* Probes that only count: births are taken into the packet's entry. */
 bool ctl_probe_only_counts(uint16_t probe);
+
+/* ---- capture-times.c ---- */
+
+/* Wall clock of a time of the capture, by the clocks of the segment that has it. */
+uint64_t ctl_capture_realtime_ns(const struct ctl_capture *c, uint64_t monotonic_ns);
+/* What each of its segments covers by the wall clock, as ctl_cover_check() takes it: c->n of them. */
+void ctl_capture_spans(const struct ctl_capture *c, struct ctl_span *ret);
+/* A part of a capture's time; UINT64_MAX: its end is not known. */
+struct ctl_part {
+	uint64_t first_ns; /* CLOCK_MONOTONIC */
+	uint64_t last_ns;
+	uint64_t wall_first_ns;
+	uint64_t wall_last_ns;
+};
+/* The parts that are between f's --since and --until, in order: more than one only where the wall clock was
+ * set. The caller frees *ret, also if there is none. -ENOMEM. */
+int ctl_capture_asked(const struct ctl_capture *c, const struct iot_filter *f,
+		      struct ctl_part **ret, size_t *ret_n) IOT_MUST_CHECK;

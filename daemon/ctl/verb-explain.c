@@ -117,10 +117,11 @@ static int mark_flow(struct explain *x, struct iot_scan *scan)
 		for (size_t i = 0; i < c->n; i++)
 			for (size_t j = 0; c->footers[i] && j < c->footers[i]->n_losses; j++) {
 				const struct iot_loss *loss = &c->footers[i]->losses[j];
+				const struct iot_segment *of = c->segments[i];
 
 				if (loss->id && loss->n &&
-				    in_time(f, ctl_capture_realtime_ns(c, loss->first_ns),
-					    ctl_capture_realtime_ns(c, loss->last_ns)) &&
+				    in_time(f, iot_segment_realtime_ns(of, loss->first_ns),
+					    iot_segment_realtime_ns(of, loss->last_ns)) &&
 				    iot_flow_matches(&f->flow, &loss->flow, loss->flags) ==
 					    IOT_MATCH_YES)
 					r = mark_known(x, c, loss->id);

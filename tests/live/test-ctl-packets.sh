@@ -30,6 +30,12 @@ if ! "$make" again lost capture=3 later=3600 || ! "$make" reboot lost capture=4 
 	bail ctl-packets "cannot make captures"
 fi
 
+# Its wall clock is set: to another time between two segments, and within one.
+mkdir forward back within
+if ! "$make" forward lost forward=500 || ! "$make" back clean back=500 || ! "$make" within clean within=500; then
+	bail ctl-packets "cannot make captures"
+fi
+
 # verdicts DIR	"complete=165 merged=30": of all packets, those that are not 0
 verdicts() {
 	"$ctl" --json replay "$1" 2>/dev/null |
@@ -176,6 +182,45 @@ assert_eq "ask: which, and why" "host: none of its captures covers any of the ti
 	"$("$ctl" --json explain --probe kfree_skb --flow tcp "${after[@]}" clean elsewhere | jq -r '.reasons | join(",")')"
 assert_eq "ask: a machine without packets" "unknown 11" "$(ask clean kfree_skb --flow tcp silent)"
 assert_eq "ask: present is present" "present 12" "$(ask clean kfree_skb --flow udp "${before[@]}" elsewhere silent)"
+# The wall clock was set to another time: each segment's times are by its own reading of it.
+# ask_at DIR SINCE UNTIL [OPTION...]	about kfree_skb, within an evening
+ask_at() { ask "$1" kfree_skb --since "2023-11-14 $2" --until "2023-11-14 $3" "${@:4}"; }
+# why_at	the same: its reasons
+why_at() {
+	"$ctl" --json explain --probe kfree_skb --since "2023-11-14 $2" --until "2023-11-14 $3" "${@:4}" "$1" |
+		jq -r '[.reasons, .captures[].reasons] | add | join(",")'
+}
+assert_eq "set forward: drops are where cat shows them" "4 present 12" \
+	"$("$ctl" cat --probe kfree_skb --since '2023-11-14 23:01:30' --until '2023-11-14 23:01:50' forward 2>/dev/null |
+		wc -l) $(ask_at forward 23:01:30 23:01:50)"
+assert_eq "set forward: before and after it" "proved 0 proved 0" \
+	"$(ask_at forward 22:37 22:46) $(ask_at forward 23:02 23:11 --flow tcp)"
+assert_eq "set forward: over the time that there was not" "proved 0" "$(ask_at forward 22:46 22:56 --flow tcp)"
+assert_eq "set forward: only such a time" "unknown 11 the wall clock was set past that time" \
+	"$(ask_at forward 22:48 22:50) $(why_at forward 22:48 22:50)"
+assert_eq "set forward: its end" "unknown 11 host: no capture covers the time after 2023-11-14 23:28:20" \
+	"$(ask_at forward 23:20 23:29) $(why_at forward 23:20 23:29)"
+assert_eq "set forward: what was lost, too" "2004=lost-entirely" \
+	"$("$ctl" --json explain --flow udp --since '2023-11-14 22:56:43.5' --until '2023-11-14 22:56:44.5' forward |
+		jq -r '.packets | map("\(.packet)=\(.verdict)") | join(" ")')"
+assert_eq "set forward: replay has the times of segments" "$("$ctl" --json segments forward | jq -r '"\(.[0].first_ns) \(.[-1].last_ns)"')" \
+	"$("$ctl" --json replay forward 2>/dev/null | jq -r '.captures[0] | "\(.first_ns) \(.last_ns)"')"
+assert_eq "set back: a time that was twice" "present 12 present 12 proved 0" \
+	"$(ask_at back 22:36:30 22:37) $(ask_at back 22:44:50 22:45:10) $(ask_at back 22:45:10 22:46)"
+assert_eq "set back: both times are told" "2023-11-14 22:45:10 2023-11-14 22:46:00" \
+	"$("$ctl" --no-pager explain --probe kfree_skb --since '2023-11-14 22:45:10' --until '2023-11-14 22:46' back |
+		sed -n 's/^kfree_skb, from \(.*\) to \(.*\): no packet was there (proved)/\1 \2/p')"
+assert_eq "set back: its end" "proved 0 unknown 11" "$(ask_at back 23:02 23:11) $(ask_at back 23:02 23:12)"
+set_within="segment 2: the wall clock was set forward by 500.000 s, or the machine slept, in the middle: what of it was when is not certain"
+for at in '22:47 22:48' '23:11 23:11:30'; do
+	read -r since until <<<"$at"
+	assert_eq "set within: from $since" "unknown 11 $set_within" \
+		"$(ask_at within "$since" "$until" --flow tcp) $(why_at within "$since" "$until" --flow tcp)"
+	assert_grep "set within: cat from $since" "$set_within" \
+		<("$ctl" cat --since "2023-11-14 $since" --until "2023-11-14 $until" within 2>&1 >/dev/null)
+done
+assert_eq "set within: before and after it" "proved 0 proved 0" \
+	"$(ask_at within 22:37 22:46) $(ask_at within 23:20 23:28)"
 assert_status "ask: no such probe" 1 "$ctl" explain --probe ip_recv clean
 assert_status "ask: a flow that is none" 2 "$ctl" explain --flow 'udp 10.0.0.1 10.0.0.2' clean
 assert_eq "ask: IPv6" "proved 0" "$(ask clean kfree_skb --flow '[2001:db8::1]:53 > *')"

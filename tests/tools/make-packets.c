@@ -6,7 +6,8 @@
  *	make-packets DIR KIND [OPTION...]
  *
  * OPTION, to make it one of several captures: capture=N, machine=N, boot=N (numbers instead of the usual
- * ids), later=SECONDS (by the wall clock).
+ * ids), later=SECONDS (by the wall clock). The wall clock is set: forward=SECONDS, back=SECONDS (between the first
+ * two segments), within=SECONDS (forward, in the middle of the second).
  *
  * KIND is one of the rows of `kinds`: what is spoiled in a capture of three segments, each of 50 UDP packets
  * with five observations, ten TCP packets (ids from 1,000,000 on) under merged ids, and five packets that a
@@ -267,6 +268,30 @@ static void renumber_places(struct fix_capture *c, uint64_t n)
 		c->s[i].symbols[0].key = n;
 }
 
+/* From the header of segment `header` on, and the footer of segment `footer`. */
+static void set_clock(struct fix_capture *c, size_t header, size_t footer, uint64_t by_ns)
+{
+	for (size_t i = header; i < c->n; i++)
+		c->s[i].info.clocks.realtime_ns += by_ns;
+	for (size_t i = footer; i < c->n; i++)
+		c->s[i].f.clocks.realtime_ns += by_ns;
+}
+
+static bool set_wall_clock(struct fix_capture *c, const char *option, size_t name, uint64_t n)
+{
+	if (strncmp(option, "forward=", name + 1) == 0)
+		set_clock(c, 1, 1, n * FIX_SEC_NS);
+	else if (strncmp(option, "back=", name + 1) == 0)
+		set_clock(c, 1, 1, -(n * FIX_SEC_NS));
+	else if (strncmp(option, "within=", name + 1) == 0)
+		set_clock(c, 2, 1, n * FIX_SEC_NS);
+	else if (strncmp(option, "later=", name + 1) == 0)
+		set_clock(c, 0, 0, n * FIX_SEC_NS);
+	else
+		return false;
+	return true;
+}
+
 /* false: no such option. */
 static bool set_option(struct fix_capture *c, const char *option)
 {
@@ -275,6 +300,8 @@ static bool set_option(struct fix_capture *c, const char *option)
 
 	if (option[name] != '=' || iot_parse_u64(option + name + 1, &n) < 0)
 		return false;
+	if (set_wall_clock(c, option, name, n))
+		return true;
 	for (size_t i = 0; i < c->n; i++) {
 		struct iot_segment_info *info = &c->s[i].info;
 
@@ -286,9 +313,6 @@ static bool set_option(struct fix_capture *c, const char *option)
 		} else if (strncmp(option, "machine=", name + 1) == 0) {
 			memset(info->machine_id, (int)n, sizeof(info->machine_id));
 			snprintf(info->host, sizeof(info->host), "host%llu", (unsigned long long)n);
-		} else if (strncmp(option, "later=", name + 1) == 0) {
-			info->clocks.realtime_ns += n * FIX_SEC_NS;
-			c->s[i].f.clocks.realtime_ns += n * FIX_SEC_NS;
 		} else {
 			return false;
 		}
