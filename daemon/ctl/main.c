@@ -15,15 +15,16 @@
 
 int ctl_fail(int code, const char *fmt, ...)
 {
+	char text[2048], shown[2 * sizeof(text) + 1];
 	va_list ap;
 
 	/* What was printed before comes before, also when both go to one place. */
 	fflush(stdout);
-	fputs("iotracectl: ", stderr);
+	/* It may name files: whoever chose their names does not choose what the terminal does. */
 	va_start(ap, fmt);
-	vfprintf(stderr, fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	fputc('\n', stderr);
+	fprintf(stderr, "iotracectl: %s\n", ctl_printable(text, shown, sizeof(shown)));
 	return code;
 }
 

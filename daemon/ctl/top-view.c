@@ -200,6 +200,10 @@ static void print_losses(struct top_frame *t, FILE *f)
 	fputc('\n', f);
 	t->names->lost = total;
 	t->names->lost_known = all;
+	if (t->names->left_out[0])
+		fprintf(f, "        %s%s%s\n", ctl_style_on(t->color, CTL_STYLE_WARN),
+			ctl_printable(t->names->left_out, text, sizeof(text)),
+			ctl_style_off(t->color));
 	if (t->names->missing[0])
 		fprintf(f, "        %s\n", ctl_printable(t->names->missing, text, sizeof(text)));
 }
@@ -429,6 +433,7 @@ int top_print_json(struct top_frame *t, FILE *f)
 	add(o, "in_flight", t->in_flight_known ? ctl_json_u64(t->in_flight) : NULL);
 	add(o, "late", ctl_json_u64(t->window->late));
 	add(o, "missing", ctl_json_text(t->names->missing));
+	add(o, "left_out", ctl_json_text(t->names->left_out));
 	add(o, "devices", devices);
 	add(o, "processes", processes);
 	add(o, "cgroups", cgroups);

@@ -333,7 +333,7 @@ static int pass(struct archive *a, uint64_t *ret_done, struct iot_error *err)
 		r = ship(a, f, fd, &why);
 		if (r < 0) {
 			a->failed++;
-			fprintf(stderr, "iotracectl: %s: %s\n", f->name, why.text);
+			(void)ctl_fail(CTL_ERROR, "%s: %s", f->name, why.text);
 		}
 	}
 	*ret_done = a->shipped - before;
@@ -350,7 +350,7 @@ static int passes(struct archive *a, bool once)
 		int r = pass(a, &done, &err);
 
 		if (r < 0)
-			fprintf(stderr, "iotracectl: %s\n", err.text);
+			(void)ctl_fail(CTL_ERROR, "%s", err.text);
 		if (once || (r == 0 && done == 0 && a->failed == a->refused))
 			return r < 0 || a->failed ? CTL_ERROR : CTL_OK;
 		/* Something arrives: more may have been sealed meanwhile, and what failed may get through now. */

@@ -29,6 +29,7 @@ struct viewer {
 	bool held;
 	bool stop;
 	int signal_fd;
+	char selected_by[128]; /* the segment whose selection is known */
 	size_t n_shown;
 	char *frame; /* the last one, for a new size */
 };
@@ -177,6 +178,45 @@ static int paint(struct viewer *v)
 
 /* ---- windows ---- */
 
+/* --dev may name one, and then no disk is meant. */
+static bool is_interface(const char *dev)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), "/sys/class/net/%s", dev);
+	return !strchr(dev, '/') && access(path, F_OK) == 0;
+}
+
+/* Nothing comes of a disk that the configuration leaves out: the header of the segment being written tells. */
+static void check_selected(struct viewer *v, struct json_object *status)
+{
+	struct json_object *streams = live_object(status, "streams");
+	const char *dev = v->c->filter.dev;
+
+	for (size_t i = 0; *dev && !is_interface(dev) && i < live_n(streams); i++) {
+		struct json_object *o = json_object_array_get_idx(streams, i);
+		const char *stream = live_str(o, "name"),
+			   *name = live_str(live_object(o, "segment"), "name");
+		_cleanup_(iot_segment_closep) struct iot_segment *s = NULL;
+		_cleanup_free_ char *path = NULL;
+
+		if (!stream || strcmp(stream, iot_stream_name(IOT_STREAM_BLOCK)) != 0 || !name ||
+		    strcmp(name, v->selected_by) == 0)
+			continue;
+		if (asprintf(&path, "%s/%s", v->files.dir, name) < 0)
+			return;
+		/* Sealed meanwhile: the next window has its successor. */
+		if (iot_segment_open(path, &s, NULL) < 0)
+			return;
+		snprintf(v->selected_by, sizeof(v->selected_by), "%s", name);
+		v->names.left_out[0] = '\0';
+		if (!ctl_selects(iot_segment_info(s), NULL, dev))
+			snprintf(v->names.left_out, sizeof(v->names.left_out),
+				 "%.64s may be left out: what is recorded is \"%.96s\"", dev,
+				 iot_segment_info(s)->selection);
+	}
+}
+
 static int show(struct viewer *v, struct top_window *w)
 {
 	struct json_object *reply = NULL, *flight = NULL;
@@ -196,6 +236,7 @@ static int show(struct viewer *v, struct top_window *w)
 		return r;
 	}
 	frame.status = live_object(reply, "status");
+	check_selected(v, frame.status);
 	frame.in_flight_known = live_u64(flight, "total", &frame.in_flight);
 	frame.to_ns = (v->top.next + 1) * v->top.length_ns + now_ns(CLOCK_REALTIME) -
 		      now_ns(CLOCK_MONOTONIC);

@@ -155,6 +155,16 @@ assert_eq "report: no bars of blocks without UTF-8" "0 #" \
 	"$(LC_ALL=C "$ctl" report lossy >c.txt; echo "$(LC_ALL=C grep -c $'\xe2' c.txt) $(grep -o '#' c.txt | head -n 1)")"
 assert_eq "report: no colour into a file" 0 "$(grep -c $'\033' report.txt)"
 assert_ne "report: colour on demand" 0 "$("$ctl" report lossy --color=always | grep -c $'\033')"
+# The first of two segments alone, by time: it ends at the question's end, 5 s after its beginning.
+"$ctl" report --json lossy --until=2026-11-29T01:23:25Z >until.json 2>/dev/null
+assert_eq "report: time ends with --until" "2026-11-29T01:23:20Z 2026-11-29T01:23:25Z 5" \
+	"$(jq -r '[.first_ns, .last_ns | tonumber / 1e9 | todate] + [.devices[0].recorded_seconds] | map(tostring) | join(" ")' until.json)"
+mkdir 'esc' && printf X >esc/$'a\e]0;owned\a.iot'
+"$ctl" verify esc >esc.txt 2>&1
+"$ctl" cat $'esc/a\e]0;owned\a.iot' >>esc.txt 2>&1
+"$ctl" report $'no\esuch' >>esc.txt 2>&1
+assert_eq "names of files do not reach the terminal as they are" "3 0" \
+	"$(grep -cE 'a[?]]0|no[?]such' esc.txt) $(grep -c $'\e' esc.txt)"
 assert_eq "report: nothing passes" "0 0" \
 	"$("$ctl" report --json lossy --dev nosuch >none.json 2>/dev/null; echo "$? $(jq .requests none.json)")"
 assert_eq "report: doubt is said" "unknown 9" \
@@ -489,7 +499,7 @@ assert_eq "report: a device that is not in the record" "0 1 No requests pass the
 	"$? $(grep -c "no request on 'sda'; devices known to this record: .*nvme0n1" none.err) $(tail -n 1 none.txt)"
 for d in sdb nvme0n1p2 8:16; do
 	assert_eq "a device of the record is not called absent: $d" 0 \
-		"$("$ctl" cat --dev $d --min-latency 1h whole 2>&1 | wc -l)"
+		"$("$ctl" cat --dev $d --pid 999999 whole 2>&1 | wc -l)"
 done
 fails "export without format" 2 'needs --format=csv, ' "$ctl" export whole
 fails "unknown format" 2 "did you mean 'csv'" "$ctl" export --format=cvs whole
