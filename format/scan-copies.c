@@ -132,6 +132,30 @@ static bool began_later(const struct iot_segment_info *b, const struct iot_segme
 	return b->clocks.realtime_ns > a->clocks.realtime_ns;
 }
 
+static bool is_first(struct iot_segment **segments, size_t i)
+{
+	return i == 0 || !iot_same_capture(segments[i - 1], segments[i]);
+}
+
+/* As retention deletes, the oldest first, the segments before the first are gone; not if an older capture is here. */
+static void note_start(struct iot_segment **segments, size_t n, size_t i, struct iot_verdict *notes)
+{
+	const struct iot_segment_info *a = iot_segment_info(segments[i]);
+
+	for (size_t k = 0; k < n; k++) {
+		const struct iot_segment_info *b = iot_segment_info(segments[k]);
+
+		if (!same_machine(a, b) || iot_same_capture(segments[i], segments[k]) ||
+		    !began_later(a, b))
+			continue;
+		iot_verdict_reason(notes, IOT_VERDICT_UNKNOWN,
+				   "segment %llu of %s: what its capture recorded before it is not "
+				   "here, and an older capture is",
+				   (unsigned long long)a->seq, iot_segment_path(segments[i]));
+		return;
+	}
+}
+
 /*
  * Where no later capture of the machine is here, the set just ends, as an archive does whose next segment is
  * on its way. A later one closes the earlier: then what came between is missing.
@@ -142,6 +166,8 @@ void iot_ends_note(struct iot_segment **segments, size_t n, struct iot_verdict *
 		const struct iot_segment_info *a = iot_segment_info(segments[i]);
 		bool later = false;
 
+		if (is_first(segments, i) && a->seq > 1)
+			note_start(segments, n, i, notes);
 		if ((i + 1 < n && a->stream == iot_segment_info(segments[i + 1])->stream &&
 		     memcmp(a->capture_id, iot_segment_info(segments[i + 1])->capture_id,
 			    sizeof(a->capture_id)) == 0) ||

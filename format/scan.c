@@ -350,6 +350,11 @@ const struct iot_filter *iot_scan_filter(const struct iot_scan *sc)
 	return &sc->filter;
 }
 
+void iot_scan_about(struct iot_scan *sc, enum iot_stream stream)
+{
+	sc->filter.stream = stream;
+}
+
 bool iot_same_capture(const struct iot_segment *x, const struct iot_segment *y)
 {
 	const struct iot_segment_info *a = iot_segment_info(x), *b = iot_segment_info(y);

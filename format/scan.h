@@ -30,6 +30,7 @@ struct iot_filter {
 	char comm[IOT_COMM_LEN + 1]; /* exact; "" = all */
 	uint64_t min_latency_ns;     /* complete - start (or issue) */
 	uint64_t id;		     /* 0 = all */
+	enum iot_stream stream;	     /* only its records are asked for; 0 = both streams' */
 	/* Observations of packets only; no request matches. dev is their interface's name. */
 	struct iot_flow_match flow;
 	char probe[48]; /* name; "" = all */
@@ -68,6 +69,8 @@ int iot_scan_next_packet(struct iot_scan *sc, struct iot_packet *ret,
 			 struct iot_segment **ret_segment, struct iot_error *err) IOT_MUST_CHECK;
 /* What it was opened with; borrowed. */
 const struct iot_filter *iot_scan_filter(const struct iot_scan *sc);
+/* As filter.stream, where only the segments tell which is meant. */
+void iot_scan_about(struct iot_scan *sc, enum iot_stream stream);
 /* Of one stream and capture: the segments of a chain. */
 bool iot_same_capture(const struct iot_segment *x, const struct iot_segment *y);
 /* Segments of one stream. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * cover.c - the part of an asked time that no capture recorded.
+ * cover.c - the part of an asked time that no capture recorded, and what more than one did.
  *
  * A verdict is about the segments that are there, and none of them speaks for the time before, after or
  * between captures: "no request from --since to --until" is proved only where each machine that was given
@@ -10,6 +10,9 @@
  * beginning. Both are slewed alike; they part only where the former is set, or while the machine sleeps. Then the
  * readings at the segment's two ends differ, nobody knows from which record on, and no question about such a time
  * is answered for certain.
+ *
+ * Two captures of one boot that ran beside each other saw the same requests: sums over both have these twice. Two
+ * boots never run beside each other: where they do, two machines have one id, as cloned images do.
  */
 #include "daemon/ctl/ctl-util.h"
 #include "format/books.h"
@@ -45,10 +48,12 @@ void ctl_step_check(const struct iot_filter *f, const struct iot_segment_info *i
 		(double)(IOT_MAX(before, after) - IOT_MIN(before, after)) / 1e9);
 }
 
+/* By name as well: clones have one id, and some machines have none. */
 static int cmp_machine(const struct iot_segment_info *a, const struct iot_segment_info *b)
 {
 	int c = memcmp(a->machine_id, b->machine_id, sizeof(a->machine_id));
 
+	c = c ? c : strcmp(a->host, b->host);
 	return c ? c : (a->stream > b->stream) - (a->stream < b->stream);
 }
 
@@ -64,7 +69,7 @@ static int cmp_span(const void *a, const void *b)
 static void check_machine(const struct iot_filter *f, const struct ctl_span *spans, size_t n,
 			  struct iot_verdict *why)
 {
-	const char *host = spans[0].info->host;
+	const char *host = spans[0].info->host, *stream = iot_stream_name(spans[0].info->stream);
 	uint64_t at = f->since_ns;
 	char text[CTL_HUMAN_MAX];
 	bool asked = false;
@@ -75,17 +80,18 @@ static void check_machine(const struct iot_filter *f, const struct ctl_span *spa
 		asked |= s->last_ns >= f->since_ns && (!f->until_ns || s->first_ns <= f->until_ns);
 		if (at && s->first_ns > at && (!f->until_ns || at < f->until_ns))
 			iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-					   "%.64s: no capture covers the %.6f s before %.19s", host,
-					   (double)(s->first_ns - at) / 1e9,
+					   "%.64s: no %s capture covers the %.6f s before %.19s",
+					   host, stream, (double)(s->first_ns - at) / 1e9,
 					   ctl_human_time(s->first_ns, text));
 		at = IOT_MAX(at, s->last_ns);
 	}
 	if (!asked)
 		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-				   "%.64s: none of its captures covers any of the time", host);
+				   "%.64s: none of its %s captures covers any of the time", host,
+				   stream);
 	else if (at < f->until_ns)
 		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
-				   "%.64s: no capture covers the time after %.19s", host,
+				   "%.64s: no %s capture covers the time after %.19s", host, stream,
 				   ctl_human_time(at, text));
 }
 
@@ -114,7 +120,9 @@ static void span_of(const struct iot_segment *first, const struct iot_segment *l
 					     : UINT64_MAX;
 }
 
-static int collect(const struct iot_scan *scan, struct ctl_span **ret, size_t *ret_n)
+/* stream 0: of both. */
+static int collect(const struct iot_scan *scan, enum iot_stream stream, struct ctl_span **ret,
+		   size_t *ret_n)
 {
 	size_t n_segments = iot_scan_n_segments(scan), n = 0;
 	struct ctl_span *spans = calloc(n_segments + 1, sizeof(*spans));
@@ -127,7 +135,8 @@ static int collect(const struct iot_scan *scan, struct ctl_span **ret, size_t *r
 		for (k = i + 1; k < n_segments; k++)
 			if (!iot_same_capture(first, iot_scan_segment(scan, k)))
 				break;
-		span_of(first, iot_scan_segment(scan, k - 1), &spans[n++]);
+		if (!stream || iot_segment_info(first)->stream == stream)
+			span_of(first, iot_scan_segment(scan, k - 1), &spans[n++]);
 	}
 	*ret = spans;
 	*ret_n = n;
@@ -147,7 +156,7 @@ int ctl_cover_scan(const struct iot_scan *scan, const struct iot_filter *f, stru
 
 		ctl_step_check(f, iot_segment_info(s), iot_segment_footer(s), why);
 	}
-	r = collect(scan, &spans, &n);
+	r = collect(scan, ctl_stream_asked(scan, f), &spans, &n);
 	if (r == 0)
 		ctl_cover_check(f, spans, n, why);
 	return r;
@@ -160,17 +169,135 @@ int ctl_cover_between(const struct iot_scan *scan, enum iot_stream stream, uint6
 	size_t n;
 	int r;
 
-	r = collect(scan, &spans, &n);
+	r = collect(scan, stream, &spans, &n);
 	if (r < 0)
 		return r;
 	qsort(spans, n, sizeof(*spans), cmp_span);
 	for (size_t i = 0; i < n; i++) {
 		if (i == 0 || cmp_machine(spans[i - 1].info, spans[i].info) != 0)
 			at = spans[i].first_ns;
-		if (spans[i].info->stream == stream && spans[i].first_ns > at)
+		/* Of a capture whose first segments are not here its beginning is not known. */
+		if (spans[i].info->seq == 1 && spans[i].first_ns > at)
 			sum += spans[i].first_ns - at;
 		at = IOT_MAX(at, spans[i].last_ns);
 	}
 	*ret_ns = sum;
+	return 0;
+}
+
+/* ---- captures beside each other ---- */
+
+struct extent {
+	const struct iot_segment *first;
+	const struct iot_segment_info *info;
+	uint64_t first_ns, last_ns;		   /* CLOCK_MONOTONIC */
+	uint64_t first_realtime, last_realtime_ns; /* each by its own segment's clocks */
+};
+
+/* Segments [i, k) of one capture, as far as their footers tell. */
+static void extent_of(const struct iot_scan *scan, size_t i, size_t k, struct extent *e)
+{
+	*e = (struct extent){.first = iot_scan_segment(scan, i)};
+	e->info = iot_segment_info(e->first);
+	for (; i < k; i++) {
+		const struct iot_segment *s = iot_scan_segment(scan, i);
+		const struct iot_footer *f = iot_segment_footer(s);
+
+		if (!f || !f->epoch_first_ns || f->epoch_last_ns <= e->last_ns)
+			continue;
+		if (!e->first_ns) {
+			e->first_ns = f->epoch_first_ns;
+			e->first_realtime = iot_segment_realtime_ns(s, f->epoch_first_ns);
+		}
+		e->last_ns = f->epoch_last_ns;
+		e->last_realtime_ns = iot_segment_realtime_ns(s, f->epoch_last_ns);
+	}
+}
+
+static bool same_boot(const struct extent *x, const struct extent *y)
+{
+	return memcmp(x->info->boot_id, y->info->boot_id, sizeof(x->info->boot_id)) == 0;
+}
+
+/* Nanoseconds of f's time in which both recorded; 0 for any two of different machines. */
+static uint64_t overlap(const struct iot_filter *f, const struct extent *x, const struct extent *y)
+{
+	uint64_t from, to;
+
+	if (!x->first_ns || !y->first_ns || cmp_machine(x->info, y->info) != 0)
+		return 0;
+	if (same_boot(x, y)) {
+		from = IOT_MAX(x->first_ns, y->first_ns);
+		to = IOT_MIN(x->last_ns, y->last_ns);
+		if (from < to) {
+			from = iot_segment_realtime_ns(x->first, from);
+			to = iot_segment_realtime_ns(x->first, to);
+		}
+	} else {
+		from = IOT_MAX(x->first_realtime, y->first_realtime);
+		to = IOT_MIN(x->last_realtime_ns, y->last_realtime_ns);
+	}
+	from = IOT_MAX(from, f->since_ns);
+	if (f->until_ns)
+		to = IOT_MIN(to, f->until_ns);
+	return from < to ? to - from : 0;
+}
+
+static void note_overlap(const struct iot_filter *f, const struct extent *x, const struct extent *y,
+			 struct iot_verdict *why)
+{
+	const char *stream = iot_stream_name(x->info->stream);
+	uint64_t ns = overlap(f, x, y);
+	char text[CTL_HUMAN_MAX];
+
+	if (!ns)
+		return;
+	if (same_boot(x, y))
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "%.64s: two %s captures ran beside each other for %s: what both "
+				   "recorded is counted twice",
+				   x->info->host, stream, ctl_human_duration(ns, text));
+	else
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "%.64s: %s captures of two boots overlap by %s: two machines "
+				   "have one id, or the clock was set back",
+				   x->info->host, stream, ctl_human_duration(ns, text));
+}
+
+static int cmp_extent(const void *a, const void *b)
+{
+	const struct extent *x = a, *y = b;
+	int c = cmp_machine(x->info, y->info);
+
+	return c ? c : iot_cmp_u64(x->first_realtime, y->first_realtime);
+}
+
+int ctl_overlap_check(const struct iot_scan *scan, const struct iot_filter *f,
+		      struct iot_verdict *why)
+{
+	size_t n_segments = iot_scan_n_segments(scan), n = 0;
+	_cleanup_free_ struct extent *all = calloc(n_segments + 1, sizeof(*all));
+	enum iot_stream asked = ctl_stream_asked(scan, f);
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0, k; i < n_segments; i = k) {
+		for (k = i + 1; k < n_segments; k++)
+			if (!iot_same_capture(iot_scan_segment(scan, i), iot_scan_segment(scan, k)))
+				break;
+		extent_of(scan, i, k, &all[n]);
+		n += !asked || all[n].info->stream == asked;
+	}
+	qsort(all, n, sizeof(*all), cmp_extent);
+	/* Each with the one before it that ends last: so none is passed over, and few are compared. */
+	for (size_t i = 1, longest = 0; i < n; i++) {
+		if (cmp_machine(all[longest].info, all[i].info) != 0) {
+			longest = i;
+			continue;
+		}
+		note_overlap(f, &all[longest], &all[i], why);
+		if (all[i].last_realtime_ns > all[longest].last_realtime_ns)
+			longest = i;
+	}
 	return 0;
 }

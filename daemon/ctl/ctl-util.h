@@ -174,6 +174,9 @@ void ctl_step_check(const struct iot_filter *f, const struct iot_segment_info *i
 /* Both for all captures of a scan; nothing without --since and --until. */
 int ctl_cover_scan(const struct iot_scan *scan, const struct iot_filter *f,
 		   struct iot_verdict *why) IOT_MUST_CHECK;
+/* Adds to the reasons which captures of one machine recorded at once in f's time. */
+int ctl_overlap_check(const struct iot_scan *scan, const struct iot_filter *f,
+		      struct iot_verdict *why) IOT_MUST_CHECK;
 /* Time between the captures of a machine, in which nothing was recorded; the machines' sum. */
 int ctl_cover_between(const struct iot_scan *scan, enum iot_stream stream,
 		      uint64_t *ret_ns) IOT_MUST_CHECK;
@@ -186,6 +189,8 @@ bool ctl_selects(const struct iot_segment_info *info, const struct iot_footer *f
 /* The selections of the block stream's segments, each once; borrowed from the segments. */
 #define CTL_SELECTIONS 8U /* that are worth listing */
 size_t ctl_selections(const struct iot_scan *scan, const char **ret, size_t max);
+/* The stream that a question is about; 0: both. */
+enum iot_stream ctl_stream_asked(const struct iot_scan *scan, const struct iot_filter *f);
 /* Adds to the reasons which segments do not speak for the device that f asks for. */
 void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
 			struct iot_verdict *why);

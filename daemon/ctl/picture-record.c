@@ -19,7 +19,8 @@ static struct record_lane *lane_of(struct record_lanes *rl, const struct iot_seg
 	for (size_t i = 0; i < rl->n; i++) {
 		l = &rl->lanes[i];
 		if (l->stream == (enum iot_stream)info->stream &&
-		    memcmp(l->machine_id, info->machine_id, 16) == 0)
+		    memcmp(l->machine_id, info->machine_id, 16) == 0 &&
+		    strcmp(l->host, info->host) == 0)
 			return l;
 	}
 	if (rl->n == RECORD_MAX_LANES) {

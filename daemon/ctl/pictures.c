@@ -20,8 +20,8 @@ static size_t device_index(const struct report *rp, const struct iot_segment *s,
 {
 	char number[32];
 	const char *name = iot_dev_name(s, dev, number, sizeof(number));
-	const struct report_device *d =
-		report_find_device(rp, iot_segment_info(s)->machine_id, dev, name);
+	const struct report_device *d = report_find_device(rp, iot_segment_info(s)->machine_id, dev,
+							   name, iot_segment_info(s)->host);
 
 	return d ? (size_t)(d - rp->devices) : SIZE_MAX;
 }

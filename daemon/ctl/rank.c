@@ -52,7 +52,7 @@ static int find_place(struct rank *rk, const struct iot_segment_info *info, bool
 	for (size_t i = rk->n_places; i-- > 0;) {
 		p = &rk->places[i];
 		if (memcmp(p->machine_id, info->machine_id, 16) == 0 &&
-		    memcmp(p->boot_id, boot, 16) == 0) {
+		    memcmp(p->boot_id, boot, 16) == 0 && strcmp(p->host, info->host) == 0) {
 			*ret = (uint16_t)i;
 			return 0;
 		}

@@ -128,13 +128,20 @@ const char *report_rank_name(const struct report_view *v, const struct rank *rk,
 double report_rank_seconds(const struct report_view *v, const struct rank *rk,
 			   const struct rank_group *g)
 {
-	const uint8_t *machine = NULL;
+	const struct report_span *first = v->spans;
+	const struct rank_place *place;
 
-	if (g->key.kind == RANK_KNOWN && rk->by != CTL_BY_ORIGIN)
-		machine = rk->places[g->key.place].machine_id;
-	else if (v->n_hosts == 1 && v->n_spans)
-		machine = v->spans[0].machine_id;
-	return machine ? (double)report_recorded_ns(v->spans, v->n_spans, machine) / 1e9 : 0;
+	if (g->key.kind == RANK_KNOWN && rk->by != CTL_BY_ORIGIN) {
+		place = &rk->places[g->key.place];
+		return (double)report_recorded_ns(v->spans, v->n_spans, place->machine_id,
+						  place->host) /
+		       1e9;
+	}
+	if (v->n_hosts == 1 && v->n_spans)
+		return (double)report_recorded_ns(v->spans, v->n_spans, first->machine_id,
+						  first->host) /
+		       1e9;
+	return 0;
 }
 
 /* ---- rows --------------------------------------------------------------------------------------- */

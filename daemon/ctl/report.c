@@ -236,13 +236,14 @@ void report_done(struct report *rp)
 }
 
 static struct report_device *find_device(const struct report *rp, const uint8_t machine_id[16],
-					 uint32_t dev, const char *name)
+					 uint32_t dev, const char *name, const char *host)
 {
 	for (size_t i = 0; i < rp->n_devices; i++) {
 		struct report_device *d = &rp->devices[i];
 
 		if (d->dev == dev && memcmp(d->machine_id, machine_id, 16) == 0 &&
-		    strncmp(d->name, name, sizeof(d->name) - 1) == 0)
+		    strncmp(d->name, name, sizeof(d->name) - 1) == 0 &&
+		    strncmp(d->host, host, sizeof(d->host) - 1) == 0)
 			return d;
 	}
 	return NULL;
@@ -250,12 +251,12 @@ static struct report_device *find_device(const struct report *rp, const uint8_t 
 
 const struct report_device *report_find_device(const struct report *rp,
 					       const uint8_t machine_id[16], uint32_t dev,
-					       const char *name)
+					       const char *name, const char *host)
 {
 	static const uint8_t none[16];
-	const struct report_device *d = find_device(rp, machine_id, dev, name);
+	const struct report_device *d = find_device(rp, machine_id, dev, name, host);
 
-	return d ? d : find_device(rp, none, 0, OTHERS);
+	return d ? d : find_device(rp, none, 0, OTHERS, "");
 }
 
 int report_device(struct report *rp, const uint8_t machine_id[16], uint32_t dev, const char *name,
@@ -272,7 +273,7 @@ int report_device(struct report *rp, const uint8_t machine_id[16], uint32_t dev,
 		name = OTHERS;
 		host = "";
 	}
-	d = find_device(rp, machine_id, dev, name);
+	d = find_device(rp, machine_id, dev, name, host);
 	if (d) {
 		*ret = d;
 		return 0;
@@ -325,7 +326,8 @@ static int compare_spans(const void *a, const void *b)
 	return iot_cmp_u64(x->first_ns, y->first_ns);
 }
 
-uint64_t report_recorded_ns(struct report_span *spans, size_t n, const uint8_t machine_id[16])
+uint64_t report_recorded_ns(struct report_span *spans, size_t n, const uint8_t machine_id[16],
+			    const char *host)
 {
 	uint64_t total = 0, covered_to = 0;
 
@@ -335,7 +337,8 @@ uint64_t report_recorded_ns(struct report_span *spans, size_t n, const uint8_t m
 		uint64_t from = IOT_MAX(spans[i].first_ns, covered_to);
 
 		if (!spans[i].requests || spans[i].last_ns <= from ||
-		    memcmp(spans[i].machine_id, machine_id, 16) != 0)
+		    memcmp(spans[i].machine_id, machine_id, 16) != 0 ||
+		    strcmp(spans[i].host, host) != 0)
 			continue;
 		total += spans[i].last_ns - from;
 		covered_to = spans[i].last_ns;

@@ -77,7 +77,7 @@ int report_device(struct report *rp, const uint8_t machine_id[16], uint32_t dev,
 /* NULL: there is none of it, not even in the row of others. */
 const struct report_device *report_find_device(const struct report *rp,
 					       const uint8_t machine_id[16], uint32_t dev,
-					       const char *name);
+					       const char *name, const char *host);
 int report_add(struct report_device *d, const struct iot_request *r) IOT_MUST_CHECK;
 int report_add_loss(struct report_device *d, const struct iot_loss *loss) IOT_MUST_CHECK;
 /* Adds from's counts and histograms. */
@@ -91,7 +91,9 @@ struct report_span {
 	uint8_t machine_id[16];
 	uint64_t first_ns;
 	uint64_t last_ns;
-	bool requests; /* were recorded in it */
+	bool requests;	  /* were recorded in it */
+	const char *host; /* borrowed from the segment */
 };
 /* Sorts spans; total length of the union of those with requests, for one machine. */
-uint64_t report_recorded_ns(struct report_span *spans, size_t n, const uint8_t machine_id[16]);
+uint64_t report_recorded_ns(struct report_span *spans, size_t n, const uint8_t machine_id[16],
+			    const char *host);

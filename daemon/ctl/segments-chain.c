@@ -7,7 +7,8 @@
  * after its last, where alone it is not known how many.
  *
  * --json: an array of {host, stream, capture, segments, first_seq, last_seq, missing: [{from, to}],
- * n_missing, end}. end: "complete", "recording", "torn", or "missing": there has been a later one.
+ * n_missing, end}. end: "complete", "recording", "torn", "missing": there has been a later one, or "recovered": there
+ * may have been.
  */
 #include "daemon/ctl/ctl-util.h"
 #include "daemon/ctl/json.h"
@@ -60,10 +61,10 @@ static const char *end_of(struct iot_segment *s)
 
 	if (!f)
 		return ctl_being_recorded(s) ? "recording" : "torn";
-	/* One that was recovered was the open one, which is the last. */
-	if (f->reason == IOT_SEAL_SHUTDOWN || f->reason == IOT_SEAL_RECOVERED)
-		return "complete";
-	return "missing";
+	/* At a daemon's start the open one is recovered, which is the last; by hand it may be any that is damaged. */
+	if (f->reason == IOT_SEAL_RECOVERED)
+		return "recovered";
+	return f->reason == IOT_SEAL_SHUTDOWN ? "complete" : "missing";
 }
 
 /* Segments [*i..) of one chain; *i = the next one. */
@@ -119,7 +120,10 @@ static void chain_cells(struct ctl_table *t, const struct chain *c)
 	ctl_table_cell(t, "%llu", (unsigned long long)c->first);
 	ctl_table_cell(t, "%llu", (unsigned long long)c->last);
 	ctl_table_cell(t, "%s", *c->text ? c->text : "none");
-	ctl_table_cell(t, "%s", strcmp(c->end, "missing") == 0 ? "later ones are missing" : c->end);
+	ctl_table_cell(t, "%s",
+		       strcmp(c->end, "missing") == 0	  ? "later ones are missing"
+		       : strcmp(c->end, "recovered") == 0 ? "not known, it was recovered"
+							  : c->end);
 }
 
 int ctl_segments_chain(const struct ctl *c, struct iot_scan *scan)
@@ -141,7 +145,8 @@ int ctl_segments_chain(const struct ctl *c, struct iot_scan *scan)
 		struct chain chain;
 
 		measure(scan, &i, &chain);
-		missing |= chain.n_missing || strcmp(chain.end, "missing") == 0;
+		missing |= chain.n_missing || strcmp(chain.end, "missing") == 0 ||
+			   strcmp(chain.end, "recovered") == 0;
 		if (rows)
 			json_object_array_add(rows, chain_json(&chain));
 		else

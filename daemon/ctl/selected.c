@@ -131,6 +131,19 @@ static bool is_no_disk(const struct iot_scan *scan, const char *dev)
 	return true;
 }
 
+enum iot_stream ctl_stream_asked(const struct iot_scan *scan, const struct iot_filter *f)
+{
+	if (f->stream)
+		return f->stream;
+	if (f->flow.set || f->probe[0])
+		return IOT_STREAM_PACKET;
+	if (f->ops || f->swap || f->min_latency_ns)
+		return IOT_STREAM_BLOCK;
+	if (!f->dev[0])
+		return 0;
+	return is_no_disk(scan, f->dev) ? IOT_STREAM_PACKET : IOT_STREAM_BLOCK;
+}
+
 /* A question about a kind of record that nobody made is not answered by its absence. */
 static void check_streams(const struct iot_scan *scan, const struct iot_filter *f,
 			  struct iot_verdict *why)
@@ -171,7 +184,8 @@ void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
 
 		if (info->stream != IOT_STREAM_BLOCK || !in_time(s, f))
 			continue;
-		if (f->swap)
+		if (f->swap ||
+		    (of_disk && iot_segment_without_swap(info) && left_out(iot_segment_footer(s))))
 			check_swap(s, f, why);
 		if (!of_disk || ctl_selects(info, iot_segment_footer(s), f->dev))
 			continue;

@@ -15,7 +15,7 @@ struct top_names {
 	char *dir; /* owned: of the files */
 	struct iot_names cgroups;
 	char left_out[256]; /* that the device asked for is, by the configuration; "": it is not */
-	char missing[192]; /* what the files no longer have; "": nothing */
+	char missing[192];  /* what the files no longer have; "": nothing */
 	/* Of the last frame, for what has come since. */
 	uint64_t lost;
 	bool lost_known;

@@ -123,6 +123,8 @@ int ctl_scan_verdict(struct iot_scan *scan, bool full, struct iot_verdict *ret,
 	if (r < 0)
 		return r;
 	r = ctl_cover_scan(scan, iot_scan_filter(scan), ret);
+	if (r == 0)
+		r = ctl_overlap_check(scan, iot_scan_filter(scan), ret);
 	if (r < 0)
 		return r;
 	ctl_selected_check(scan, iot_scan_filter(scan), ret);

@@ -168,6 +168,7 @@ int verb_drops(struct ctl *c, int argc, char **argv)
 	int r, code;
 
 	drops_init(&d, c->per_capture);
+	c->filter.stream = IOT_STREAM_PACKET;
 	code = ctl_scan_open(c, argc, argv, &scan);
 	if (code != CTL_OK)
 		return code;

@@ -452,6 +452,7 @@ static int choose_stream(struct job *job)
 	if (packets && requests && job->format->packet_line && !job->packets)
 		(void)ctl_fail(CTL_OK, "packets are left out; name their segments alone, or --flow "
 				       "or --probe, to export them");
+	iot_scan_about(job->scan, job->packets ? IOT_STREAM_PACKET : IOT_STREAM_BLOCK);
 	return CTL_OK;
 }
 
@@ -500,15 +501,15 @@ static int export(struct ctl *c, const struct format *format, const char *output
 	if (code != CTL_OK)
 		return code;
 	iot_scan_columns(scan, IOT_COLS_ALL);
+	job = (struct job){.c = c, .scan = scan, .format = format, .argc = argc, .argv = argv};
+	code = choose_stream(&job);
+	if (code != CTL_OK)
+		return code;
 	if (c->strict) {
 		code = check_strict(scan);
 		if (code != CTL_OK)
 			return code;
 	}
-	job = (struct job){.c = c, .scan = scan, .format = format, .argc = argc, .argv = argv};
-	code = choose_stream(&job);
-	if (code != CTL_OK)
-		return code;
 	if (!output)
 		return export_stdout(&job);
 	return format->directory ? export_directory(c, scan, format, output)

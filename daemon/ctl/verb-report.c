@@ -32,7 +32,7 @@ static void report_view_done(struct report_view *v)
 
 double report_view_seconds(const struct report_view *v, const struct report_device *d)
 {
-	return (double)report_recorded_ns(v->spans, v->n_spans, d->machine_id) / 1e9;
+	return (double)report_recorded_ns(v->spans, v->n_spans, d->machine_id, d->host) / 1e9;
 }
 
 /*
@@ -49,6 +49,7 @@ static void segment_span(const struct iot_segment *s, const struct iot_filter *f
 	uint64_t last = footer && footer->epoch_last_ns ? footer->epoch_last_ns : last_record_ns;
 
 	memcpy(ret->machine_id, info->machine_id, sizeof(ret->machine_id));
+	ret->host = info->host;
 	ret->first_ns = iot_segment_realtime_ns(s, first);
 	ret->last_ns = last > first ? iot_segment_realtime_ns(s, last) : ret->first_ns;
 	ret->first_ns = IOT_MAX(ret->first_ns, f->since_ns);
@@ -185,7 +186,8 @@ static void count_origins(struct iot_scan *scan, struct report_view *v)
 
 			if (memcmp(info->capture_id, other->capture_id, 16) == 0)
 				new_capture = false;
-			if (memcmp(info->machine_id, other->machine_id, 16) == 0)
+			if (memcmp(info->machine_id, other->machine_id, 16) == 0 &&
+			    strcmp(info->host, other->host) == 0)
 				new_host = false;
 		}
 		v->n_captures += new_capture;
@@ -442,6 +444,8 @@ int verb_report(struct ctl *c, int argc, char **argv)
 	int r, code;
 
 	code = check_options(c, &v);
+	if (!c->html) /* its pictures are of packets, too */
+		c->filter.stream = IOT_STREAM_BLOCK;
 	if (code == CTL_OK)
 		code = ctl_scan_open(c, argc, argv, &scan);
 	if (code != CTL_OK)

@@ -178,7 +178,7 @@ assert_eq "ask: one of two, before" "proved 0" "$(ask clean kfree_skb --flow tcp
 assert_eq "ask: the other had not begun" "unknown 11" "$(ask clean kfree_skb --flow tcp "${before[@]}" elsewhere)"
 assert_eq "ask: one of two, later" "proved 0" "$(ask elsewhere kfree_skb --flow tcp "${after[@]}")"
 assert_eq "ask: the other had ended" "unknown 11" "$(ask clean kfree_skb --flow tcp "${after[@]}" elsewhere)"
-assert_eq "ask: which, and why" "host: none of its captures covers any of the time" \
+assert_eq "ask: which, and why" "host: none of its packet captures covers any of the time" \
 	"$("$ctl" --json explain --probe kfree_skb --flow tcp "${after[@]}" clean elsewhere | jq -r '.reasons | join(",")')"
 assert_eq "ask: a machine without packets" "unknown 11" "$(ask clean kfree_skb --flow tcp silent)"
 assert_eq "ask: present is present" "present 12" "$(ask clean kfree_skb --flow udp "${before[@]}" elsewhere silent)"

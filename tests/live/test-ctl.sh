@@ -295,7 +295,7 @@ assert_grep "report: says what was recorded, as text" '^Selected +include nvme\*
 assert_eq "report: of all" "complete 0" "$(record whole --dev sdb)"
 "$ctl" cat --since '2026-11-29 02:00' whole >out 2>err
 assert_eq "cat: nothing in a time without a record" "0 0" "$? $(wc -l <out)"
-assert_grep "cat: is no proof" 'none of its captures covers any of the time' err
+assert_grep "cat: is no proof" 'none of its block captures covers any of the time' err
 "$ctl" export --format=csv --since '2026-11-29 02:00' --output late.csv whole 2>err
 assert_eq "export: the sidecar says so" unknown "$(jq -r .record.verdict late.csv.loss.json)"
 assert_eq "segments: --since" 1 "$("$ctl" segments --json --since '2026-11-29 01:23:41' whole | jq length)"

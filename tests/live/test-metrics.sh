@@ -77,7 +77,7 @@ assert_eq "latencies as the report has them" \
 	"$(value "$dir/range.prometheus.txt" iotraced_range_device_seconds 'device=sdb,host=host0,operation=read,percentile=99,swap=none' |
 		awk '{ printf "%d\n", $1 * 1e9 + 0.5 }')"
 "$B/tests/tools/make-segment" "$dir/two" segments=2 requests=1000 >/dev/null
-"$B/tests/tools/make-segment" "$dir/two" segments=1 requests=1000 capture=1 noswap unselected=5 selection="include nvme*" >/dev/null
+"$B/tests/tools/make-segment" "$dir/two" segments=1 requests=1000 capture=1 later=1000 noswap unselected=5 selection="include nvme*" >/dev/null
 for format in openmetrics prometheus; do
 	"$ctl" export --format=$format -o "$dir/two.$format" "$dir/two" 2>/dev/null
 	samples $format "$dir/two.$format" >"$dir/two.txt"

@@ -4,14 +4,15 @@
  * iotracectl read.
  *
  *	make-segment DIR [segments=N] [requests=N] [lost=N] [unattributed=N] [open] [machine=N] [plain]
- *		[capture=N] [noswap] [unselected=N selection=TEXT] [hostile]
+ *		[capture=N] [later=SECONDS] [boot=N] [host=NAME] [ends] [noswap]
+ *		[unselected=N selection=TEXT] [hostile]
  *
  * Writes DIR/block-<capture>-<seq>.iot, N segments of N requests each on two disks (nvme0n1 with a
  * partition, and sdb), four CPUs, every operation, swap both ways, errors, requeues, merges, a
  * process whose name is not UTF-8, and a request that took two seconds. The same arguments always
  * give the same bytes. lost: that many more were filed in the last ledger; unattributed: that many
- * had no room in it; open: the last segment is a .open file without footer; machine: another host; capture: another
- * capture of the host, each 1000 s later; noswap: by a kernel that cannot tell swap;
+ * had no room in it; open: the last segment is a .open file without footer; machine: another host; capture, boot, host:
+ * another id, and name; later: begins so much later; ends: the last segment is that of a daemon's end; noswap: by a kernel that cannot tell swap;
  * plain: reads and writes of nvme0n1 only, without errors (for replay); unselected: each segment's books say
  * that so many requests were left out, by the selection of that text; hostile: names that are HTML.
  *
@@ -47,6 +48,10 @@ struct options {
 	uint64_t unattributed;
 	uint64_t machine;
 	uint64_t capture;
+	uint64_t later;
+	uint64_t boot;
+	const char *host;
+	bool ends;
 	uint64_t unselected;
 	const char *selection;
 	bool open;
@@ -63,7 +68,7 @@ struct sums {
 
 static uint64_t begin_ns(const struct options *o)
 {
-	return FIRST_NS + o->capture * 1000 * SEC_NS;
+	return FIRST_NS + o->later * SEC_NS;
 }
 
 static uint64_t hash(uint64_t x)
@@ -265,10 +270,12 @@ static void fill_info(const struct options *o, uint64_t segment, struct segment 
 	uint64_t begin = begin_ns(o) + segment * SPAN_NS;
 
 	memset(info->machine_id, (int)(1 + o->machine), sizeof(info->machine_id));
-	memset(info->boot_id, 2, sizeof(info->boot_id));
+	memset(info->boot_id, (int)(2 + o->boot), sizeof(info->boot_id));
 	memset(info->capture_id, (int)(0xa0 + o->machine + 16 * o->capture),
 	       sizeof(info->capture_id));
 	snprintf(info->host, sizeof(info->host), "host%" PRIu64, o->machine);
+	if (o->host)
+		snprintf(info->host, sizeof(info->host), "%s", o->host);
 	if (o->hostile)
 		snprintf(info->host, sizeof(info->host), "</title><img src=x onerror=evil()>");
 	snprintf(info->kernel, sizeof(info->kernel), "6.1.0-test");
@@ -324,7 +331,7 @@ static void fill_footer(const struct options *o, struct segment *s, bool last,
 		}
 	complete->seen += o->unselected;
 	complete->not_selected = o->unselected;
-	f->reason = IOT_SEAL_TIME;
+	f->reason = last && o->ends ? IOT_SEAL_SHUTDOWN : IOT_SEAL_TIME;
 	f->epoch_first_ns = s->info.clocks.monotonic_ns;
 	f->epoch_last_ns = f->epoch_first_ns + SPAN_NS;
 	f->clocks = (struct iot_clocks){f->epoch_last_ns, f->epoch_last_ns,
@@ -453,6 +460,8 @@ static bool parse_options(int argc, char **argv, struct options *o)
 		{"lost=", &o->lost},
 		{"machine=", &o->machine},
 		{"capture=", &o->capture},
+		{"later=", &o->later},
+		{"boot=", &o->boot},
 		{"unselected=", &o->unselected},
 		{"unattributed=", &o->unattributed},
 	};
@@ -476,6 +485,10 @@ static bool parse_options(int argc, char **argv, struct options *o)
 			o->open = true;
 		else if (strcmp(argv[i], "hostile") == 0)
 			o->hostile = true;
+		else if (strcmp(argv[i], "ends") == 0)
+			o->ends = true;
+		else if (strncmp(argv[i], "host=", 5) == 0)
+			o->host = argv[i] + 5;
 		else if (strcmp(argv[i], "noswap") == 0)
 			o->noswap = true;
 		else if (strcmp(argv[i], "plain") == 0)
@@ -500,7 +513,8 @@ int main(int argc, char **argv)
 
 	if (!parse_options(argc, argv, &o)) {
 		fprintf(stderr, "usage: make-segment DIR [segments=N] [requests=N] [lost=N] "
-				"[unattributed=N] [machine=N] [capture=N] [open] [plain] [noswap] "
+				"[unattributed=N] [machine=N] [capture=N] [later=SECONDS] [boot=N] "
+				"[host=NAME] [ends] [open] [plain] [noswap] "
 				"[unselected=N selection=TEXT]\n");
 		return 2;
 	}

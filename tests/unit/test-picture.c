@@ -121,7 +121,7 @@ static void make_world(struct world *w, size_t n_devices, uint64_t span_ns, uint
 		const struct report_device *d;
 
 		snprintf(name, sizeof(name), "sd%u", w->requests[i].dev);
-		d = report_find_device(&w->report, machine, w->requests[i].dev, name);
+		d = report_find_device(&w->report, machine, w->requests[i].dev, name, "h");
 		assert_non_null(d);
 		assert_int_equal(picture_add(&w->picture, (size_t)(d - w->report.devices),
 					     &w->requests[i], BASE),

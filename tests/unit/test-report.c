@@ -209,15 +209,18 @@ static void test_recorded_time(void **state)
 {
 	static const uint8_t a[16] = {1}, b[16] = {2}, c[16] = {3};
 	struct report_span spans[] = {
-		{{1}, 300, 400, true}, {{1}, 100, 200, true}, {{1}, 150, 250, true},
-		{{1}, 160, 170, true}, {{2}, 0, 1000, true},  {{1}, 400, 400, true},
-		{{1}, 0, 1000, false}, /* of packets */
+		{{1}, 300, 400, true, "h"},   {{1}, 100, 200, true, "h"},
+		{{1}, 150, 250, true, "h"},   {{1}, 160, 170, true, "h"},
+		{{2}, 0, 1000, true, "h"},    {{1}, 400, 400, true, "h"},
+		{{1}, 0, 1000, false, "h"}, /* of packets */
+		{{1}, 0, 900, true, "clone"},
 	};
 
 	(void)state;
-	assert_int_equal(report_recorded_ns(spans, 7, a), 250);
-	assert_int_equal(report_recorded_ns(spans, 7, b), 1000);
-	assert_int_equal(report_recorded_ns(spans, 7, c), 0);
+	assert_int_equal(report_recorded_ns(spans, 8, a, "h"), 250);
+	assert_int_equal(report_recorded_ns(spans, 8, b, "h"), 1000);
+	assert_int_equal(report_recorded_ns(spans, 8, c, "h"), 0);
+	assert_int_equal(report_recorded_ns(spans, 8, a, "clone"), 900);
 }
 
 /* Any spread of latencies fits a screen: rows are joined, and no request is left out of them. */
