@@ -198,7 +198,7 @@ assert_eq "set forward: before and after it" "proved 0 proved 0" \
 assert_eq "set forward: over the time that there was not" "proved 0" "$(ask_at forward 22:46 22:56 --flow tcp)"
 assert_eq "set forward: only such a time" "unknown 11 the wall clock was set past that time" \
 	"$(ask_at forward 22:48 22:50) $(why_at forward 22:48 22:50)"
-assert_eq "set forward: its end" "unknown 11 host: no capture covers the time after 2023-11-14 23:28:20" \
+assert_eq "set forward: its end" "unknown 11 host: no packet capture covers the time after 2023-11-14 23:28:20" \
 	"$(ask_at forward 23:20 23:29) $(why_at forward 23:20 23:29)"
 assert_eq "set forward: what was lost, too" "2004=lost-entirely" \
 	"$("$ctl" --json explain --flow udp --since '2023-11-14 22:56:43.5' --until '2023-11-14 22:56:44.5' forward |
