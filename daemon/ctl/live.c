@@ -90,3 +90,19 @@ int live_print_lines(struct json_object *array)
 	}
 	return CTL_OK;
 }
+
+int live_store_dir(struct ctl *c, char **ret)
+{
+	struct json_object *reply;
+	const char *dir;
+	int r = ctl_call(c, CONTROL_INTERFACE ".Status", NULL, &reply);
+
+	if (r != CTL_OK)
+		return r;
+	dir = live_str(live_object(live_object(reply, "status"), "store"), "path");
+	if (!dir)
+		r = ctl_fail(CTL_ERROR, "the daemon does not say where it records");
+	*ret = dir ? strdup(dir) : NULL;
+	json_object_put(reply);
+	return r == CTL_OK && !*ret ? ctl_fail(CTL_ERROR, "out of memory") : r;
+}

@@ -28,6 +28,9 @@ const char *live_duration(struct json_object *o, const char *key, char buf[CTL_H
 /* live-swap.c: one or two lines for each of the daemon's swap areas, the first behind the label. */
 void live_print_swap_areas(struct json_object *areas, const char *label, bool color);
 
+/* Where the daemon records, by its own word; for the caller to free. CTL_OK, or said. */
+int live_store_dir(struct ctl *c, char **ret) IOT_MUST_CHECK;
+
 /* Verbs without operands: CTL_USAGE if there are any. */
 int live_no_operands(int argc, char **argv) IOT_MUST_CHECK;
 /* One object a line, as `cat --json`. */

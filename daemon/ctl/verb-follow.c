@@ -16,6 +16,7 @@
 #include <sys/signalfd.h>
 
 #include "daemon/ctl/follow.h"
+#include "daemon/ctl/live.h"
 #include "format/render.h"
 
 #define LOOK_MS 1000	 /* without news from inotify, and whether the daemon lives */
@@ -29,6 +30,7 @@ struct follow {
 	int inotify_fd;
 	int signal_fd;
 	int error; /* of the output */
+	char *dir; /* that the daemon named, or NULL */
 	size_t len;
 	char room[ROOM_BYTES];
 };
@@ -42,6 +44,7 @@ static void follow_free(struct follow **f)
 		close((*f)->inotify_fd);
 	if ((*f)->signal_fd >= 0)
 		close((*f)->signal_fd);
+	free((*f)->dir);
 	free(*f);
 }
 
@@ -283,9 +286,13 @@ int verb_follow(struct ctl *c, int argc, char **argv)
 		return ctl_fail(CTL_ERROR, "out of memory");
 	f->c = c;
 	f->signal_fd = f->inotify_fd = -1;
-	f->files.dir = argc > 1 ? argv[1] : ctl_state_dir();
 	if (argc > 2)
 		return ctl_fail(CTL_USAGE, "follow takes one directory");
+	/* Who names a daemon by its socket means that one. */
+	r = argc == 1 && c->socket ? live_store_dir(c, &f->dir) : CTL_OK;
+	if (r != CTL_OK)
+		return r;
+	f->files.dir = argc > 1 ? argv[1] : f->dir ? f->dir : ctl_state_dir();
 	if (c->filter.until_ns)
 		return ctl_fail(CTL_USAGE, "--until does not go with follow, which has no end; cat "
 					   "takes it");

@@ -7,8 +7,8 @@
  * A lineage is a packet with its clones: its verdict is the worst of its members. --json: {captures:
  * [{capture, segments, unsealed, first_ns, last_ns, selection, identity, observations, unidentified,
  * packets, verdicts: {NAME: n}, frames, frames_lost, lineages, lineage_verdicts: {NAME: n}, observations_lost,
- * observations_lost_at_least, probes: [{probe, state, program, seen, not_selected, written, filed, unattributed,
- * missed}]}], record: the verdict}.
+ * observations_lost_at_least, probes: [{probe, state, program, seen, not_selected, folded, written, filed,
+ * unattributed, missed}]}], record: the verdict}.
  *
  * A segment without a footer (torn, or still being recorded) has no counters and no ledger: sums over it
  * are lower bounds, said as such here, and null in JSON, where a number is exact.
@@ -76,12 +76,13 @@ static int judge(struct ctl_capture *c, struct replay *ret)
 /* ---- per probe ---- */
 
 struct probe_line {
-	struct iot_sum seen, not_selected, written, filed, unattributed, missed;
+	/* seen is the sum of those up to unattributed, and of what was read and could not be kept */
+	struct iot_sum seen, not_selected, folded, written, filed, unattributed, missed;
 };
 
 static void sum_probe(const struct ctl_capture *c, uint16_t probe, struct probe_line *ret)
 {
-	struct iot_sum *const all[] = {&ret->seen,  &ret->not_selected, &ret->written,
+	struct iot_sum *const all[] = {&ret->seen,  &ret->not_selected, &ret->folded, &ret->written,
 				       &ret->filed, &ret->unattributed, &ret->missed};
 
 	*ret = (struct probe_line){0};
@@ -95,6 +96,7 @@ static void sum_probe(const struct ctl_capture *c, uint16_t probe, struct probe_
 				continue;
 			iot_sum_add(&ret->seen, b->seen);
 			iot_sum_add(&ret->not_selected, b->not_selected);
+			iot_sum_add(&ret->folded, b->folded);
 			iot_sum_add(&ret->written, b->written);
 			iot_sum_add(&ret->filed, b->filed);
 			iot_sum_add(&ret->unattributed, b->unattributed);
@@ -116,9 +118,9 @@ static void sum_cell(struct ctl_table *t, const struct iot_sum *s)
 
 static int print_probes(const struct ctl *c, const struct ctl_capture *cap)
 {
-	static const char *const columns[] = {"PROBE",	  ">SEEN",  ">NOT-SELECTED",
-					      ">WRITTEN", ">FILED", ">UNATTRIBUTED",
-					      ">MISSED",  "STATE",  NULL};
+	static const char *const columns[] = {"PROBE",	  ">SEEN",  ">NOT-SELECTED", ">FOLDED",
+					      ">WRITTEN", ">FILED", ">UNATTRIBUTED", ">MISSED",
+					      "STATE",	  NULL};
 	_cleanup_(ctl_table_freep) struct ctl_table *t = ctl_table_new(columns);
 	char name[64], text[2 * 64 + 1];
 
@@ -136,6 +138,7 @@ static int print_probes(const struct ctl *c, const struct ctl_capture *cap)
 		ctl_table_cell(t, "%s", ctl_printable(name, text, sizeof(text)));
 		sum_cell(t, &line.seen);
 		sum_cell(t, &line.not_selected);
+		sum_cell(t, &line.folded);
 		sum_cell(t, &line.written);
 		sum_cell(t, &line.filed);
 		sum_cell(t, &line.unattributed);
@@ -174,6 +177,7 @@ static struct json_object *probes_json(const struct ctl_capture *cap)
 				       row->program ? json_object_new_int64(row->program) : NULL);
 		json_object_object_add(o, "seen", ctl_json_sum(&line.seen));
 		json_object_object_add(o, "not_selected", ctl_json_sum(&line.not_selected));
+		json_object_object_add(o, "folded", ctl_json_sum(&line.folded));
 		json_object_object_add(o, "written", ctl_json_sum(&line.written));
 		json_object_object_add(o, "filed", ctl_json_sum(&line.filed));
 		json_object_object_add(o, "unattributed", ctl_json_sum(&line.unattributed));

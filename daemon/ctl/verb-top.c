@@ -339,20 +339,13 @@ static int watch(struct viewer *v)
 
 static int begin(struct viewer *v)
 {
-	struct json_object *reply;
-	const char *dir;
 	sigset_t set;
 	int r;
 
-	r = ctl_call(v->c, CONTROL_INTERFACE ".Status", NULL, &reply);
+	r = live_store_dir(v->c, &v->names.dir);
 	if (r != CTL_OK)
 		return r;
-	dir = live_str(live_object(live_object(reply, "status"), "store"), "path");
-	v->names.dir = dir ? strdup(dir) : NULL;
-	json_object_put(reply);
 	v->files.dir = v->names.dir;
-	if (!v->files.dir)
-		return ctl_fail(CTL_ERROR, "the daemon does not say where it records");
 	if (access(v->files.dir, R_OK | X_OK) < 0)
 		return ctl_fail(errno == EACCES ? CTL_DENIED : CTL_ERROR, "%s: %s", v->files.dir,
 				strerror(errno));

@@ -99,6 +99,8 @@ assert_grep "what is not known yet" '^iotracectl: packet segment 1 is still bein
 send 5
 "$IOTRACECTL" follow --since -1h --stream packet "$iot_state" 2>/dev/null | head -n 3 >"$iot_dir/head.txt"
 assert_eq "a reader that has enough" "0 3" "${PIPESTATUS[0]} $(wc -l <"$iot_dir/head.txt")"
+"$IOTRACECTL" --socket "$iot_sock" follow --since -1h --stream packet 2>/dev/null | head -n 3 >"$iot_dir/named.txt"
+assert_eq "the daemon of a socket" "$(cat "$iot_dir/head.txt")" "$(cat "$iot_dir/named.txt")"
 # shellcheck disable=SC2317 # called by the shell below
 follow_none() { "$IOTRACECTL" follow --stream block --dev nosuch "$iot_state" 2>/dev/null | true; }
 export -f follow_none
