@@ -19,6 +19,12 @@
 #include "daemon/probe-advice.h"
 
 #define RECOVER_EXTEND_USEC (60ULL * 1000 * 1000)
+/*
+ * Of one stream. The kernel verifies and links program by program, and the packet stream has
+ * hundreds: seconds usually, minutes where the machine is emulated or busy, which is no reason to be
+ * ended and to begin anew.
+ */
+#define LOAD_EXTEND_USEC (300ULL * 1000 * 1000)
 
 static int fail(int code, const struct iot_error *err, int r)
 {
@@ -152,15 +158,19 @@ static int open_probes(const struct iot_config *c, const struct inherit *in, str
 				     "IOTRACED_WITHOUT: not a list of swap-flag, pages, copies, "
 				     "origin and casts");
 	raise_memlock();
-	if (c->block.enabled)
+	if (c->block.enabled) {
+		notify_extend(LOAD_EXTEND_USEC, "loading the programs of the block stream");
 		r = probes_open(&po, &p[0], err);
+	}
 	if (r >= 0 && p[0] && !probes_kernel(p[0])->direct_files)
 		log_info("direct I/O is recorded without its file: /proc/kallsyms shows no "
 			 "addresses "
 			 "(CAP_SYSLOG, kernel.kptr_restrict), or this kernel has no iomap or "
 			 "lets nothing be copied");
-	if (r >= 0 && c->packet.enabled)
+	if (r >= 0 && c->packet.enabled) {
+		notify_extend(LOAD_EXTEND_USEC, "loading the programs of the packet stream");
 		r = open_packet(c, in ? in->streams[1].adopt : NULL, &p[1], err);
+	}
 	if (r < 0) {
 		close_probes(p);
 		return r;
