@@ -14,6 +14,7 @@ CFLAGS ?= -O2 -g
 prefix ?= /usr/local
 bindir ?= $(prefix)/bin
 sbindir ?= $(prefix)/sbin
+libexecdir ?= $(prefix)/libexec
 mandir ?= $(prefix)/share/man
 sysconfdir ?= /etc
 unitdir ?= $(prefix)/lib/systemd/system
@@ -274,7 +275,8 @@ format: ## Reformat all C sources
 
 # ---- install ---------------------------------------------------------------------------------------
 
-UNITS := iotraced.service iotraced-archive.service iotraced-archive.path iotraced-archive.timer
+UNITS := iotraced.service iotraced-archive.service iotraced-archive.path iotraced-archive.timer \
+	iotraced-metrics.service iotraced-metrics.timer iotraced-metrics-http.socket iotraced-metrics-http@.service
 MAN := $(notdir $(wildcard packaging/man/*.[1-9]))
 .PHONY: install uninstall
 install: all ## Install below $(DESTDIR)$(prefix) (V=1 shows the commands)
@@ -282,13 +284,15 @@ install: all ## Install below $(DESTDIR)$(prefix) (V=1 shows the commands)
 	$(Q)install -D -m 0755 $(B)/iotraced $(DESTDIR)$(sbindir)/iotraced
 	$(say) INSTALL $(DESTDIR)$(bindir)/iotracectl
 	$(Q)install -D -m 0755 $(B)/iotracectl $(DESTDIR)$(bindir)/iotracectl
+	$(say) INSTALL $(DESTDIR)$(libexecdir)/iotraced/metrics-http
+	$(Q)install -D -m 0755 units/metrics-http.sh $(DESTDIR)$(libexecdir)/iotraced/metrics-http
 	$(say) INSTALL $(DESTDIR)$(sysconfdir)/iotraced/iotraced.yaml
 	$(Q)install -D -m 0644 config/iotraced.yaml $(DESTDIR)$(sysconfdir)/iotraced/iotraced.yaml
 	$(Q)install -d -m 0755 $(DESTDIR)$(sysconfdir)/iotraced/conf.d $(DESTDIR)$(unitdir)
 	$(say) INSTALL $(DESTDIR)$(sysconfdir)/iotraced/archive.conf
 	$(Q)install -D -m 0644 config/archive.conf $(DESTDIR)$(sysconfdir)/iotraced/archive.conf
 	$(say) INSTALL "$(DESTDIR)$(unitdir): $(UNITS)"
-	$(Q)set -e; cd units; for unit in $(UNITS); do sed 's|@sbindir@|$(sbindir)|g; s|@bindir@|$(bindir)|g' \
+	$(Q)set -e; cd units; for unit in $(UNITS); do sed 's|@sbindir@|$(sbindir)|g; s|@bindir@|$(bindir)|g; s|@libexecdir@|$(libexecdir)|g' \
 		$$unit$$([ -e $$unit ] || echo .in) > $(abspath $(DESTDIR)$(unitdir))/$$unit; done
 	$(say) INSTALL $(DESTDIR)$(sysusersdir)/iotraced.conf
 	$(Q)install -D -m 0644 units/iotraced.sysusers $(DESTDIR)$(sysusersdir)/iotraced.conf
@@ -305,6 +309,9 @@ uninstall: ## Remove what install put there (the configuration stays)
 	$(say) REMOVE $(DESTDIR)$(sbindir)/iotraced
 	$(say) REMOVE $(DESTDIR)$(bindir)/iotracectl
 	$(Q)rm -f $(DESTDIR)$(sbindir)/iotraced $(DESTDIR)$(bindir)/iotracectl
+	$(say) REMOVE $(DESTDIR)$(libexecdir)/iotraced
+	$(Q)rm -f $(DESTDIR)$(libexecdir)/iotraced/metrics-http
+	$(Q)rmdir $(DESTDIR)$(libexecdir)/iotraced 2>/dev/null || :
 	$(say) REMOVE "$(DESTDIR)$(unitdir): $(UNITS)"
 	$(say) REMOVE $(DESTDIR)$(sysusersdir)/iotraced.conf
 	$(Q)rm -f $(addprefix $(DESTDIR)$(unitdir)/,$(UNITS)) $(DESTDIR)$(sysusersdir)/iotraced.conf

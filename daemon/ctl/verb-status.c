@@ -259,7 +259,10 @@ static int write_metrics(const char *output, bool openmetrics, struct json_objec
 	return ctl_output_result(r, to_file ? output : CTL_STDOUT);
 }
 
-/* That no daemon answers is a number, too; the exit code says it as ever. */
+/*
+ * That no daemon answers is a number, too. The exit code says it as ever, unless the number got
+ * nowhere: a timer that takes 3 for success is not to take that for one.
+ */
 static int status_numbers(struct ctl *c)
 {
 	struct json_object *reply = NULL;
@@ -276,7 +279,7 @@ static int status_numbers(struct ctl *c)
 	w = write_metrics(c->output, openmetrics,
 			  r == CTL_OK ? live_object(reply, "status") : NULL);
 	json_object_put(reply);
-	return r == CTL_OK ? w : r;
+	return w == CTL_OK ? r : w;
 }
 
 int verb_status(struct ctl *c, int argc, char **argv)

@@ -44,6 +44,25 @@ PY
 }
 names() { awk '{ print $1, NF == 2 ? "" : $2 }' "$1"; }
 value() { awk -v name="$2" -v labels="${3:-}" '$1 == name && (NF == 2 ? "" : $2) == labels { print $NF }' "$1"; }
+# http METHOD TARGET BODY-FILE PROGRAM...	what metrics-http answers, by a client that knows HTTP: status, type, length if the body
+# has it, what is left of the connection
+http() {
+	"$python" - "$@" <<'PY'
+import http.client, socket, subprocess, sys
+ours, its = socket.socketpair()
+child = subprocess.Popen(["units/metrics-http.sh", *sys.argv[4:]], stdin=its, stdout=its)
+its.close()
+client = http.client.HTTPConnection("localhost")
+client.sock = ours
+client.request(sys.argv[1], sys.argv[2])
+answer = client.getresponse()
+body = answer.read()
+open(sys.argv[3], "wb").write(body)
+same = sys.argv[1] == "HEAD" or int(answer.headers["Content-Length"]) == len(body)
+print(answer.status, answer.headers["Content-Type"], same, child.wait())
+PY
+}
+openmetrics='application/openmetrics-text; version=1.0.0; charset=utf-8'
 if command -v promtool >/dev/null; then
 	promtool() { command promtool check metrics <"$1" 2>&1; }
 else
@@ -104,8 +123,22 @@ assert_eq "names that mean to break it do not" true \
 out=$dir/iotraced.prom
 "$ctl" --socket "$dir/none" status --format=prometheus -o "$out" 2>/dev/null
 assert_eq "no daemon is a number, and an exit code" "3 0" "$? $(samples prometheus "$out" | awk '{ print $NF }')"
+assert_status "but not if it could not be written" 1 "$ctl" --socket "$dir/none" status --format=prometheus -o "$dir/none/out"
 assert_status "no such format" 2 "$ctl" status --format=csv
 assert_status "an output without a format" 2 "$ctl" status -o "$out"
+assert_eq "HTTP: no daemon is a number" "200 $openmetrics True 0, iotraced_up  0" \
+	"$(http GET /metrics "$dir/body" "$ctl" --socket "$dir/none" 2>/dev/null), $(samples openmetrics "$dir/body")"
+assert_eq "HTTP: one that cannot be asked is not" "503 text/plain; charset=utf-8 True 0" \
+	"$(http GET /metrics "$dir/body" "$ctl" --no-such-option 2>/dev/null)"
+for asked in "POST /metrics 405" "GET / 404" "GET /metrics/x 404" "HEAD /metrics 200" "GET /metrics?format=text 200"; do
+	read -r method target code <<<"$asked"
+	assert_eq "HTTP: $method $target" "$code" "$(http "$method" "$target" "$dir/body" "$ctl" --socket "$dir/none" 2>/dev/null | cut -d' ' -f1)"
+done
+for request in 'GET /metrics\r\n\r\n' 'nonsense\n\n'; do
+	# shellcheck disable=SC2059 # with escapes
+	assert_eq "HTTP: $request" "HTTP/1.1 400 Bad Request" "$(printf "$request" | units/metrics-http.sh false | head -n 1 | tr -d '\r')"
+done
+assert_eq "HTTP: who says nothing is answered nothing" 0 "$(units/metrics-http.sh false </dev/null; echo $?)"
 [ "$(id -u)" = 0 ] || { skip "the status of a daemon" "needs root"; tap_end; }
 
 iot_setup "$dir/run"
@@ -119,6 +152,10 @@ for format in openmetrics prometheus; do
 	assert_eq "status: a parser takes $format" 0 $?
 done
 "$ctl" --socket "$iot_sock" --json status >"$dir/after.json"
+assert_eq "HTTP: a daemon's" "200 $openmetrics True 0" "$(http GET /metrics "$dir/body" "$ctl" --socket "$iot_sock")"
+samples openmetrics "$dir/body" >"$dir/status.http"
+assert_eq "HTTP: a parser takes it" 0 $?
+assert_eq "HTTP: the same numbers" "$(names "$dir/status.openmetrics")" "$(names "$dir/status.http")"
 assert_eq "the file was replaced, whole, without --force" "no iotraced.prom" \
 	"$([ "$before" = "$(stat -c %i "$out")" ] && echo yes || echo no) $(cd "$dir" && echo iotraced.prom*)"
 assert_eq "promtool has nothing to say of it" "" "$(promtool "$out")"

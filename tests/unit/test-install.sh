@@ -29,8 +29,13 @@ assert_eq "installed files" "\
 ./usr/lib/systemd/system/iotraced-archive.path
 ./usr/lib/systemd/system/iotraced-archive.service
 ./usr/lib/systemd/system/iotraced-archive.timer
+./usr/lib/systemd/system/iotraced-metrics-http.socket
+./usr/lib/systemd/system/iotraced-metrics-http@.service
+./usr/lib/systemd/system/iotraced-metrics.service
+./usr/lib/systemd/system/iotraced-metrics.timer
 ./usr/lib/systemd/system/iotraced.service
 ./usr/lib/sysusers.d/iotraced.conf
+./usr/libexec/iotraced/metrics-http
 ./usr/sbin/iotraced
 ./usr/share/bash-completion/completions/iotracectl
 ./usr/share/man/man1/iotracectl.1
@@ -40,7 +45,7 @@ assert_eq "installed files" "\
 assert_eq "conf.d" drwxr-xr-x "$(stat -c %A "$dest/etc/iotraced/conf.d")"
 assert_eq "place of the daemon in the unit" "ExecStart=/usr/sbin/iotraced" \
 	"$(grep '^ExecStart=' "$dest/usr/lib/systemd/system/iotraced.service")"
-assert_eq "nothing left to put in" "" "$(grep -v '^#' "$dest/usr/lib/systemd/system/iotraced.service" | grep @ | grep -v SystemCallFilter)"
+assert_eq "nothing left to put in" "" "$(grep -hv '^#' "$dest"/usr/lib/systemd/system/* | grep -E '@[a-z]+@')"
 assert_status "the installed configuration is good" 0 \
 	"$dest/usr/sbin/iotraced" --config "$dest/etc/iotraced/iotraced.yaml" --check-config
 assert_status "make install again" 0 run install

@@ -50,7 +50,7 @@ assert_eq "each file in one Debian package" "" "$wrong"
 
 # The spec's macros, as rpm would put them in; manual pages are compressed.
 spec_files=$(sed -n '/^%files/,/^%changelog/p' $spec | sed -nE 's/^%config\(noreplace\) //; s/\*$//; /^(%\{|\/)/p' |
-	sed -e 's|%{_sysconfdir}|/etc|; s|%{_sbindir}|/usr/sbin|; s|%{_bindir}|/usr/bin|; s|%{_mandir}|/usr/share/man|' \
+	sed -e 's|%{_sysconfdir}|/etc|; s|%{_sbindir}|/usr/sbin|; s|%{_bindir}|/usr/bin|; s|%{_libexecdir}|/usr/libexec|; s|%{_mandir}|/usr/share/man|' \
 		-e 's|%{_unitdir}|/lib/systemd/system|; s|%{_sysusersdir}|/usr/lib/sysusers.d|' -e 's|%{_journalcatalogdir}|/usr/lib/systemd/catalog|' \
 		-e 's|%{bashdir}|/usr/share/bash-completion/completions|; s|%{zshdir}|/usr/share/zsh/site-functions|' | sort)
 assert_eq "the spec lists what is installed" "$(printf '%s\n' "${installed[@]}")" "$spec_files"
