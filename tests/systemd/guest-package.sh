@@ -1,31 +1,13 @@
 # shellcheck shell=sh
 # SPDX-License-Identifier: BSD-2-Clause
-# shellcheck disable=SC1091,SC2034,SC2154,SC2317 # libraries and variables of the guest; functions called by name
+# shellcheck disable=SC1091,SC2034,SC2119,SC2154,SC2317 # libraries and variables of the guest; functions called by name
 #
 # The packages under a real systemd, from installation to purge, in the parts that the file `parts` names. See
 # tests/systemd/test-package.sh.
 
-. ./tap.sh
-. ./diskstats.sh
-. ./daemon.sh
-IOTRACED=/usr/sbin/iotraced IOTRACECTL=/usr/bin/iotracectl
-iot_state=/var/lib/iotraced iot_dir=/run/iot-test iot_sock=/run/iotraced/control.sock
-mkdir -p "$iot_dir"
+. ./guest-lib.sh
 # The machine's command line sends what systemd itself says to the console.
 systemctl log-target journal-or-kmsg
-note "$(systemctl --version | head -n 1), kernel $(uname -r)"
-load=''
-for dir in /sys/block/nvme*n1; do
-	read -r serial <"$dir/device/serial"
-	[ "$serial" != load ] || load=${dir##*/}
-done
-[ -n "$load" ] || bail "disk" "not found"
-
-write() { dd if=/dev/zero of="/dev/$load" bs=4k count="$1" oflag=direct 2>/dev/null; }
-property() { systemctl show -P "$1" iotraced; }
-state() { echo "$(property ActiveState)/$(property SubState)"; }
-unit_is() { [ "$(state)" = "$1" ]; }
-new_one() { [ "$(property MainPID)" != "$pid" ] && unit_is active/running; }
 installed() { dpkg-query -W -f '${db:Status-Status} ' iotraced iotraced-tools 2>/dev/null; }
 # journal FILTER	of the unit's lines of this boot, as JSON, what jq makes of it
 journal() {
@@ -58,16 +40,14 @@ installation() {
 # ---- enable --now: ready means collecting ----------------------------------------------------------------------
 
 enabling() {
-	printf 'devices:\n  include: [%s]\nstreams:\n  block:\n    block_age: 50ms\n' "$load" >/etc/iotraced/conf.d/test.yaml
+	record_disk >/etc/iotraced/conf.d/test.yaml
 	assert_status "enable --now" 0 systemctl enable --now iotraced
 	before=$(diskstats_snapshot "$load")
 	write 40 # nothing between ready and this
 	assert_eq "it runs" "active/running enabled" "$(state) $(systemctl is-enabled iotraced)"
+	assert_eq "it sees the addresses of /proc/kallsyms" "" "$(journal '.MESSAGE // "" | tostring | select(contains("shows no addresses"))')"
 	assert_status "flush" 0 iotracectl flush
-	after=$(diskstats_snapshot "$load")
-	assert_eq "everything since ready is in the record" \
-		"$(($(diskstats_delta "$before" "$after" reads) + $(diskstats_delta "$before" "$after" writes)))" \
-		"$(iotracectl --json cat | wc -l)"
+	assert_eq "everything since ready is in the record" "$(requests "$before")" "$(iotracectl --json cat | wc -l)"
 	assert_eq "journal: recording, with its capture" "6 $(iotracectl --json segments | jq -r '.[0].capture') iotraced" \
 		"$(event LOG_ID_RECORDING '"\(.PRIORITY) \(.IOTRACED_CAPTURE) \(.SYSLOG_IDENTIFIER)"')"
 	assert_ne "and says what that means" "" "$(journalctl -b -u iotraced -x --no-pager | grep 'The recorder has begun')"
@@ -169,6 +149,119 @@ archiving() {
 	systemctl disable --now iotraced-archive.timer iotraced-archive.path 2>/dev/null
 }
 
+# ---- numbers for monitoring ------------------------------------------------------------------------------------------
+
+metrics() {
+	timer=iotraced-metrics.timer socket=iotraced-metrics-http.socket
+	assert_eq "numbers for monitoring are off" "disabled disabled" "$(systemctl is-enabled $timer $socket | xargs)"
+	assert_eq "systemd-analyze verify is quiet about them" "" \
+		"$(systemd-analyze verify --man=no iotraced-metrics.service iotraced-metrics-http@.service $timer $socket 2>&1)"
+	note "systemd-analyze security: $(systemd-analyze security --no-pager iotraced-metrics.service iotraced-metrics-http@x.service |
+		sed -n 's/.*exposure level for \([^:]*\): \([0-9.]*\).*/\1 \2/p' | xargs)"
+
+	# Enabled before node_exporter is there: it waits for the directory.
+	assert_status "they can be enabled" 0 systemctl enable --now $timer $socket
+	assert_eq "one socket, of this host only" 0100007F:2645 "$(awk '$4 == "0A" && $2 ~ /:2645$/ { print $2 }' /proc/net/tcp /proc/net/tcp6)"
+	# ask COMMAND...	what it gets that asks as that user does, without CRs
+	ask() {
+		"$@" bash -c 'exec 3<>/dev/tcp/127.0.0.1/9797 && printf "GET /metrics HTTP/1.1\r\nHost: test\r\n\r\n" >&3 && cat <&3' | tr -d '\r'
+	}
+	head_of() { sed '/^$/q' "$1"; }
+	body_of() { sed '1,/^$/d' "$1"; }
+	names() { sed -n 's/^\(iotraced[^ ]*\) .*/\1/p'; }
+	ask setpriv --reuid nobody --regid nogroup --clear-groups >$iot_dir/asked
+	assert_eq "HTTP: whoever is on this host is answered" "HTTP/1.1 200 OK application/openmetrics-text; version=1.0.0; charset=utf-8" \
+		"$(head_of $iot_dir/asked | sed -n '1p; s/^Content-Type: //p' | xargs)"
+	assert_eq "HTTP: what was promised came" "$(head_of $iot_dir/asked | sed -n 's/^Content-Length: //p') # EOF" \
+		"$(body_of $iot_dir/asked | wc -c) $(tail -n 1 $iot_dir/asked)"
+	assert_eq "HTTP: of the daemon, which is up" "iotraced_up 1" "$(grep '^iotraced_up ' $iot_dir/asked)"
+	iotracectl status --format=openmetrics | names >$iot_dir/names
+	assert_eq "HTTP: the numbers that status has" "$(cat $iot_dir/names)" "$(body_of $iot_dir/asked | names)"
+	# Who connects and is silent does not keep others out, nor its place for ever.
+	bash -c 'exec 3<>/dev/tcp/127.0.0.1/9797 && cat <&3; echo gone >'$iot_dir/silent &
+	silent=$!
+	sleep 1
+	assert_eq "HTTP: beside one that is silent" "iotraced_up 1" "$(ask env | grep '^iotraced_up ')"
+	assert_status "HTTP: which is sent away" 0 wait_for 40 test -e $iot_dir/silent
+	wait "$silent"
+	answering() { systemctl list-units --no-legend --plain 'iotraced-metrics-http@*' | wc -l; }
+	none_answers() { [ "$(answering)" = 0 ]; }
+	assert_status "HTTP: no process is left" 0 wait_for 20 none_answers
+
+	directory=/var/lib/prometheus/node-exporter
+	mkdir -p $directory && chown nobody /var/lib/prometheus $directory
+	file=$directory/iotraced.prom
+	assert_status "the timer writes a file as soon as there is a directory" 0 wait_for 60 test -s $file
+	assert_eq "for others to read" "644 root" "$(stat -c '%a %U' $file)"
+	assert_eq "with the same numbers" "$(cat $iot_dir/names)" "$(names <$file)"
+	assert_eq "of the daemon, which is up" "iotraced_up 1" "$(grep '^iotraced_up ' $file)"
+	# Another file each time, so that a reader has one or the other; nothing else there at its end.
+	inode=$(stat -c %i $file)
+	replaced() { [ "$(stat -c %i "$file")" != "$inode" ]; }
+	exec 4<$file
+	assert_status "and again" 0 wait_for 60 replaced
+	assert_eq "who had it open has it whole" "$(cat $iot_dir/names)" "$(names <&4)"
+	exec 4<&-
+	systemctl stop $timer
+	assert_eq "nothing else is there" "$file" "$(find $directory -type f)"
+
+	systemctl stop iotraced
+	assert_status "without a daemon" 0 systemctl start iotraced-metrics.service
+	assert_eq "both say so" "iotraced_up 0 iotraced_up 0" "$(grep '^iotraced_up ' $file) $(ask env | grep '^iotraced_up ')"
+	journalctl -b --no-pager -o cat -u iotraced-metrics.service -u 'iotraced-metrics-http@*' >$iot_dir/said
+	assert_eq "the journal has: twice that no daemon answered, once that one was silent, nothing of all the rest" "2 1 0" \
+		"$(grep -c 'no daemon answers' $iot_dir/said) $(grep -c "result 'timeout'" $iot_dir/said) $(grep -vc -e 'no daemon answers' \
+			-e "result 'timeout'" -e 'runtime time limit' $iot_dir/said)"
+	sed 's/^/# /' $iot_dir/said
+	rm $file && mkdir $file
+	assert_status "what cannot be written is a failure" 1 systemctl start iotraced-metrics.service
+	rmdir $file && systemctl reset-failed iotraced-metrics.service
+	assert_status "they can be disabled" 0 systemctl disable --now $timer $socket
+	assert_eq "then nobody listens" "" "$(awk '$4 == "0A" && $2 ~ /:2645$/' /proc/net/tcp /proc/net/tcp6)"
+	assert_eq "and nothing has failed" "" "$(systemctl --failed --no-legend --plain | grep iotraced)"
+	systemctl start iotraced
+}
+
+# ---- packets ---------------------------------------------------------------------------------------------------------
+
+packets() {
+	mkdir -p /etc/systemd/system/iotraced.service.d
+	cp /usr/share/doc/iotraced/examples/packets.conf /etc/systemd/system/iotraced.service.d/ || bail "packets.conf" "it is in no package"
+	printf 'streams:\n  packet:\n    enabled: true\n    functions: fentry\n' >/etc/iotraced/conf.d/packets.yaml
+	# For the self-test: finit_module(2), as the image has no modprobe, which the kernel would start.
+	perl -e 'open(my $f, "<", "veth.ko") or die; my $none = ""; syscall(313, fileno($f), $none, 0) == 0 or die "$!\n"' ||
+		bail "veth" "it cannot be loaded"
+	systemctl daemon-reload
+	assert_eq "systemd-analyze verify is quiet with packets.conf" "" "$(systemd-analyze verify --man=no iotraced.service 2>&1)"
+	note "systemd-analyze security, packets.conf: $(systemd-analyze security --no-pager iotraced.service | sed -n 's/.*exposure level for [^:]*: \([0-9.]*\).*/\1/p')"
+	begun=$(date +%s)
+	assert_status "restart with the packet stream" 0 systemctl restart iotraced
+	note "it took $(($(date +%s) - begun)) s"
+	assert_eq "it runs" "active/running 0" "$(state) $(property NRestarts)"
+	note "$(property StatusText)"
+	for i in 1 2 3 4 5; do
+		bash -c 'echo test >/dev/udp/127.0.0.1/4321'
+	done
+	# Names are written as a segment is sealed.
+	assert_status "a seal" 0 iotracectl rotate
+	assert_eq "each packet is recorded, by its interface's name" "5 lo" \
+		"$(iotracectl --json cat | jq -sr '[.[] | select(.dport == 4321 and .probe == "net_dev_queue")] | "\(length) \([.[].iface] | unique | join(" "))"')"
+	assert_eq "the self-test ran: an id is one packet" exact "$(iotracectl --json status | jq -r '.streams[] | select(.name == "packet") | .identity')"
+	assert_status "stop" 0 systemctl stop iotraced
+	assert_eq "without complaint" "success 0 inactive/dead" "$(property Result) $(property ExecMainStatus) $(state)"
+	assert_status "the record of both is complete" 0 iotracectl verify
+	rm -r /etc/systemd/system/iotraced.service.d /etc/iotraced/conf.d/packets.yaml
+	systemctl daemon-reload
+}
+
+# ---- the package's own test (autopkgtest) ------------------------------------------------------------------------------
+
+own_test() {
+	systemctl stop iotraced
+	rm /etc/iotraced/conf.d/test.yaml
+	assert_status "the package's own test of the recorder" 0 sh ./recorder
+}
+
 # ---- stop, disable -------------------------------------------------------------------------------------------------
 
 stopping() {
@@ -201,5 +294,4 @@ removing() {
 while read -r part; do
 	"$part" </dev/null
 done <parts
-[ "$tap_n_not_ok" = 0 ] || journalctl -b -u iotraced --no-pager | tail -n 60 | sed 's/^/# /'
-tap_end
+guest_end

@@ -5,27 +5,8 @@
 # The unit under a real systemd: started as installed, asked by whom it may be, reloaded, restarted, and killed
 # again and again while numbered I/O goes on. See tests/systemd/test-service.sh.
 
-. ./tap.sh
-. ./diskstats.sh
-. ./daemon.sh
-IOTRACED=/usr/sbin/iotraced IOTRACECTL=/usr/bin/iotracectl
-iot_state=/var/lib/iotraced iot_dir=/run/iot-test iot_sock=/run/iotraced/control.sock
-mkdir -p "$iot_dir"
-note "$(systemctl --version | head -n 1), kernel $(uname -r)"
-
-load=''
-for dir in /sys/block/nvme*n1; do
-	read -r serial <"$dir/device/serial"
-	[ "$serial" != load ] || load=${dir##*/}
-done
-[ -n "$load" ] || bail "disk" "not found"
-printf 'devices:\n  include: [%s]\nstreams:\n  block:\n    block_age: 50ms\n    segment_age: 2s\n' "$load" >/etc/iotraced/conf.d/test.yaml
-
-write() { dd if=/dev/zero of="/dev/$load" bs=4k count="$1" oflag=direct 2>/dev/null; }
-property() { systemctl show -P "$1" iotraced; }
-status() { ctl --json status; }
-captures() { find "$iot_state" -name 'block-*' -printf '%f\n' | cut -d- -f2 | sort -u | wc -l; }
-unit_is() { [ "$(property ActiveState)/$(property SubState)" = "$1" ]; }
+. ./guest-lib.sh
+record_disk 'segment_age: 2s' >/etc/iotraced/conf.d/test.yaml
 answers() { ctl status; }
 
 # ---- start ---------------------------------------------------------------------------------------------------
@@ -38,7 +19,7 @@ systemd-sysusers || bail "sysusers" "it failed"
 systemctl daemon-reload
 before=$(diskstats_snapshot "$load")
 assert_status "enable --now" 0 systemctl enable --now iotraced
-assert_eq "it runs" active/running "$(property ActiveState)/$(property SubState)"
+assert_eq "it runs" active/running "$(state)"
 assert_status "it answers at once: ready means ready" 0 ctl status
 assert_eq "it runs as" iotraced "$(ps -o user= -p "$(property MainPID)" 2>/dev/null || stat -c %U "/proc/$(property MainPID)")"
 assert_eq "with these capabilities only: bpf, perfmon, syslog" c400000000 \
@@ -87,8 +68,6 @@ while [ "$kills" -lt "$(cat kills)" ]; do
 	kills=$((kills + 1))
 	# Every third one while it starts.
 	[ $((kills % 3)) != 0 ] || { sleep 0.4; continue; }
-	# shellcheck disable=SC2317 # called by way of wait_for
-	new_one() { [ "$(property MainPID)" != "$pid" ] && unit_is active/running; }
 	wait_for 30 new_one || bail "restart after kill $kills" "$(property ActiveState) $(property Result)"
 done
 wait_for 30 answers || bail "after $kills kills" "it does not answer"
@@ -118,8 +97,7 @@ wait_for 20 diskstats_idle "$load"
 assert_eq "one capture after the restarts" 1 "$(captures)"
 assert_eq "each restart left it, none sealed it" 4 "$(journalctl -u iotraced --no-pager -o cat | grep -c 'leaving the capture to a successor')"
 assert_status "stop" 0 systemctl stop iotraced
-after=$(diskstats_snapshot "$load")
-want=$(($(diskstats_delta "$before" "$after" reads) + $(diskstats_delta "$before" "$after" writes)))
+want=$(requests "$before")
 assert_eq "stopped without complaint" "success 0" "$(property Result) $(property ExecMainStatus)"
 assert_eq "nothing is kept of what has ended" 0 "$(property NFileDescriptorStore)"
 assert_status "the record is complete" 0 iotracectl verify "$iot_state"
@@ -128,5 +106,4 @@ assert_eq "requests produced = stored" "$want" "$(wc -l </run/iot-test/records)"
 assert_eq "none twice" "" "$(sed 's/^{"id":"\([0-9]*\)".*/\1/' /run/iot-test/records | sort | uniq -d | head -n 3)"
 assert_eq "nothing is left open" "" "$(find "$iot_state" -name '*.open')"
 assert_status "nothing of it failed" 0 test -z "$(systemctl --failed --no-legend --plain | grep iotraced)"
-[ "$tap_n_not_ok" = 0 ] || journalctl -u iotraced --no-pager | tail -n 40 | sed 's/^/# /'
-tap_end
+guest_end

@@ -5,7 +5,7 @@
 # runs one script in it as a service, after everything else has started.
 #
 # usage: run.sh [--timeout SEC] [--log FILE] [--install 0] SCRIPT [FILE...]
-#	SCRIPT runs as root; FILEs and tests/lib are beside it, in /opt/test
+#	SCRIPT runs as root; FILEs and tests/lib and guest-lib.sh are beside it, in /opt/test
 #	--install 0: without our programs and units, for packages
 #
 # Kernel as in tests/vm (SYSTEMD_KERNEL, default 6.1), ext4 on NVMe, and an empty NVMe disk with the serial `load`.
@@ -53,7 +53,7 @@ if [ "$install" = 1 ]; then
 fi
 mkdir -p "$work/mnt/opt/test" "$work/mnt/etc/systemd/system/multi-user.target.wants"
 cp "$script" "$work/mnt/opt/test/script"
-cp tests/lib/*.sh "$@" "$work/mnt/opt/test/" || exit 125
+cp tests/lib/*.sh "$here/guest-lib.sh" "$@" "$work/mnt/opt/test/" || exit 125
 cat >"$work/mnt/opt/test/main" <<-END
 	#!/bin/sh
 	echo "@@start $nonce"
@@ -96,7 +96,7 @@ while kill -0 "$qemu_pid" 2>/dev/null; do
 done
 wait "$qemu_pid" 2>/dev/null
 qemu_pid=''
-[ -z "$log" ] || cp "$work/console" "$log"
+[ -z "$log" ] || { mkdir -p "$(dirname "$log")" && cp "$work/console" "$log"; }
 tr -d '\r' <"$work/output" | grep -av '^@@'
 status=$(tr -d '\r' <"$work/output" | sed -n "s/^@@end $nonce \([0-9]*\).*/\1/p" | tail -n 1)
 if [ -z "$status" ]; then

@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: BSD-2-Clause
 #
 # The Debian packages' whole life under this Debian's systemd: install, enable, who may ask, reload, restart, watchdog,
-# stop, disable, upgrade, remove, purge. tests/systemd/guest-package.sh is what runs in the machine.
+# stop, disable, upgrade, remove, purge, and what else is enabled by hand: archive, numbers for monitoring, packets.
+# tests/systemd/guest-package.sh is what runs in the machine.
 #
-# usage: test-package.sh [PART]	only the machine that has that part (watchdog, removing, archiving)
+# usage: test-package.sh [PART]	only the machine that has that part (watchdog, removing, archiving, metrics, packets)
 #
-# timeout: 1800
+# timeout: 3300
 
 cd "$(dirname "$0")/../.." || exit 1
 B=${B:-build}
@@ -28,13 +29,16 @@ for name in iotraced iotraced-tools; do
 		dpkg-deb -Znone --root-owner-group -b "$work/unpacked" "$work/$name-next.deb" >/dev/null || exit 1
 	rm -rf "$work/unpacked"
 done
+read -r _ kernel_dir _ < <(tests/vm/kernels.sh "${SYSTEMD_KERNEL:-6.1}")
+cp "$kernel_dir"/lib/modules/*/kernel/drivers/net/veth.ko "$work/" || exit 1
 # In several machines: qemu emulates, and one would take more than ten minutes on a busy host.
 status=0
 for parts in "installation enabling asking reloading watchdog" "installation enabling upgrading stopping removing" \
-	"installation enabling archiving"; do
+	"installation enabling archiving own_test" "installation enabling metrics" "installation enabling packets"; do
 	case " $parts " in *" ${1:-} "*) ;; *) [ $# = 0 ] || continue ;; esac
 	tr ' ' '\n' <<<"$parts" >"$work/parts"
 	tests/systemd/run.sh --timeout 570 --install 0 --log "${LOGS:-$B/test-logs}/systemd-package-${parts##* }.console" \
-		tests/systemd/guest-package.sh "$work"/*.deb "$work/parts" daemon/log-ids.h || status=$?
+		tests/systemd/guest-package.sh "$work"/*.deb "$work/veth.ko" "$work/parts" \
+		daemon/log-ids.h packaging/debian/tests/recorder || status=$?
 done
 exit "$status"
