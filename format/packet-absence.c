@@ -85,6 +85,20 @@ static enum iot_absence nobody_looked(const struct iot_doubts *d, uint16_t probe
 	return IOT_ABSENCE_NOT_OBSERVED;
 }
 
+/* Births, and ends of what no probe has seen before, are counted without a look at whose they are. */
+static bool only_counted(const struct iot_doubts *d, uint16_t probe, uint64_t t0, uint64_t t1)
+{
+	unsigned int k = probe - IOT_FIRST_PACKET_PROBE;
+
+	for (size_t i = 0; k < IOT_N_PACKET_PROBES && i < d->n_segments; i++) {
+		const struct iot_doubt_segment *s = &d->segments[i];
+
+		if (s->folded[k] && s->first_ns <= t1 && s->last_ns >= t0)
+			return true;
+	}
+	return false;
+}
+
 /* The segment, within [t0, t1], in which the selection left something out at a probe. */
 static const struct iot_doubt_segment *left_out(const struct iot_doubts *d, uint16_t probe,
 						uint64_t t0, uint64_t t1)
@@ -255,6 +269,11 @@ static void check_coverage(const struct iot_doubts *d, const struct iot_absence_
 				   "%s: packets were left out by the selection (\"%.60s\")",
 				   iot_doubts_label(d, q->probe, name, sizeof(name)),
 				   partial->info->selection);
+	if (only_counted(d, q->probe, q->first_ns, q->last_ns))
+		iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
+				   "%s: some of what it saw was counted without a look at whose it "
+				   "was",
+				   iot_doubts_label(d, q->probe, name, sizeof(name)));
 }
 
 enum iot_absence iot_doubts_absence_of_flow(struct iot_doubts *d, const struct iot_absence_query *q,

@@ -43,6 +43,7 @@ struct iot_doubt_segment {
 	struct iot_ownerless ownerless[IOT_N_PACKET_PROBES];
 	uint64_t seen[IOT_N_PACKET_PROBES];	    /* IOT_COUNT_UNKNOWN: not known */
 	uint64_t not_selected[IOT_N_PACKET_PROBES]; /* the same */
+	uint64_t folded[IOT_N_PACKET_PROBES];	    /* the same, of runs that may be a packet's */
 	size_t last_point
 		[IOT_N_PACKET_PROBES]; /* 1 + doubt that the last record without owner made */
 };

@@ -195,6 +195,13 @@ enum iot_stream ctl_stream_asked(const struct iot_scan *scan, const struct iot_f
 void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
 			struct iot_verdict *why);
 
+/* ---- selected-packets.c ---- */
+
+/* Adds to the reasons which segments do not speak for all packets of the flow, the interface or at the probe that f
+ * asks for; nothing without such a filter. */
+void ctl_selected_packets(const struct iot_scan *scan, const struct iot_filter *f,
+			  struct iot_verdict *why);
+
 /* ---- output.c ---- */
 
 struct ctl_out {

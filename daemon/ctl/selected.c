@@ -178,6 +178,8 @@ void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
 	const bool of_disk = f->dev[0] && !is_no_disk(scan, f->dev);
 
 	check_streams(scan, f, why);
+	if (!of_disk)
+		ctl_selected_packets(scan, f, why);
 	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
 		const struct iot_segment *s = iot_scan_segment(scan, i);
 		const struct iot_segment_info *info = iot_segment_info(s);

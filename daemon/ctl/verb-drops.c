@@ -169,6 +169,9 @@ int verb_drops(struct ctl *c, int argc, char **argv)
 
 	drops_init(&d, c->per_capture);
 	c->filter.stream = IOT_STREAM_PACKET;
+	/* A question about drops of some packets is not about what was left out elsewhere. */
+	if ((c->filter.flow.set || c->filter.dev[0]) && !c->filter.probe[0])
+		snprintf(c->filter.probe, sizeof(c->filter.probe), "kfree_skb");
 	code = ctl_scan_open(c, argc, argv, &scan);
 	if (code != CTL_OK)
 		return code;

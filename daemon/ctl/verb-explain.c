@@ -3,7 +3,8 @@
  * verb-explain.c - one packet, or all packets of a flow: the way each took, whether anything of it is
  * missing, and what its absence at a probe means.
  *
- * A packet is shown with its clones, over all segments of its life. --json: {packets: [as hops.c says]}.
+ * A packet is shown with its clones, over all segments of its life. --json: {packets: [as hops.c says], reasons: [why
+ * there may be others of the flow, or more of the packet]}.
  * A question about a probe is answered in explain-probe.c.
  */
 #include "daemon/ctl/explain.h"
@@ -292,7 +293,9 @@ static void show(struct explain *x)
 
 static int explain_code(const struct explain *x)
 {
-	if (x->n_marked == 0 || x->verdicts[IOT_PVERDICT_UNKNOWN])
+	/* Of a packet that was not selected nothing says what else became of it. */
+	if (x->n_marked == 0 || x->verdicts[IOT_PVERDICT_UNKNOWN] ||
+	    x->verdicts[IOT_PVERDICT_NOT_SELECTED])
 		return IOT_VERDICT_UNKNOWN;
 	return x->verdicts[IOT_PVERDICT_LOST] || x->verdicts[IOT_PVERDICT_LOST_ENTIRELY]
 		       ? IOT_VERDICT_LOST
@@ -317,7 +320,7 @@ static void print_totals(const struct explain *x)
 static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id, int argc,
 			   char **argv)
 {
-	const struct iot_verdict *opening = iot_scan_opening(scan);
+	struct iot_verdict beside = *iot_scan_opening(scan);
 	struct json_object *o;
 	int code = CTL_OK;
 
@@ -330,7 +333,7 @@ static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id
 			return ctl_fail(CTL_ERROR, "out of memory");
 	}
 	x->absences = id != 0;
-	x->unread = opening->unread;
+	x->unread = beside.unread;
 	if (id)
 		mark_id(x, id);
 	else
@@ -339,6 +342,9 @@ static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id
 		code = collect(x, argc, argv);
 	if (code != CTL_OK)
 		return code;
+	/* Whatever is said of those that are in the record: there may have been more. */
+	if (!id)
+		ctl_selected_packets(scan, &x->c->filter, &beside);
 	if (x->c->json)
 		x->rows = json_object_new_array();
 	else
@@ -349,6 +355,7 @@ static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id
 	if (x->rows) {
 		o = json_object_new_object();
 		json_object_object_add(o, "packets", json_object_get(x->rows));
+		json_object_object_add(o, "reasons", ctl_json_reasons(&beside));
 		code = ctl_json_print(o);
 	} else if (x->n_marked > 1) {
 		print_totals(x);
@@ -361,10 +368,10 @@ static int explain_packets(struct explain *x, struct iot_scan *scan, uint64_t id
 	if (code != CTL_OK)
 		return code;
 	code = explain_code(x);
-	if (opening->code == IOT_VERDICT_COMPLETE)
+	if (beside.code == IOT_VERDICT_COMPLETE)
 		return code;
 	/* A packet's record may be where nothing could be read. */
-	ctl_verdict_print(stderr, opening, iot_scan_n_segments(scan),
+	ctl_verdict_print(stderr, &beside, iot_scan_n_segments(scan),
 			  "iotracectl: ", CTL_PRINT_PLAIN);
 	return IOT_MAX(code, (int)IOT_VERDICT_UNKNOWN);
 }

@@ -18,7 +18,7 @@ make=$tools/make-packets
 man=$here/../../packaging/man/iotracectl.1
 
 for kind in clean lost unattributed missed clones unidentified no-ledger absent-counter missing-neighbour torn sampled \
-	after-end; do
+	after-end folded unselected; do
 	mkdir "$kind"
 	"$make" "$kind" "$kind" || bail ctl-packets "cannot make $kind"
 done
@@ -44,9 +44,10 @@ verdicts() {
 
 # one DIR ID	"VERDICT EXIT": of one packet
 one() {
-	local out
+	local out code
 	out=$("$ctl" --json explain "$2" "$1" 2>/dev/null)
-	echo "$(jq -r --arg id "$2" '.packets[] | select(.packet == $id) | .verdict' <<<"$out") $?"
+	code=$?
+	echo "$(jq -r --arg id "$2" '.packets[] | select(.packet == $id) | .verdict' <<<"$out") $code"
 }
 
 # ask DIR PROBE [OPTION...]	"ANSWER EXIT": is a flow absent at a probe?
@@ -226,6 +227,43 @@ assert_status "ask: a flow that is none" 2 "$ctl" explain --flow 'udp 10.0.0.1 1
 assert_eq "ask: IPv6" "proved 0" "$(ask clean kfree_skb --flow '[2001:db8::1]:53 > *')"
 assert_status "explain: neither" 2 "$ctl" explain
 assert_status "explain: --dev is not its" 2 "$ctl" explain --dev eth0 5 clean
+
+# ---- what the selection left out ------------------------------------------------------------------------------
+
+# "sampled" left out packets at net_dev_queue, in each of its segments; elsewhere nothing.
+left_out='the selection ("1 flow in 8") left out packets, some that are asked for may be among them'
+left_out_line='  - the selection \("1 flow in 8"\) left out packets, some that are asked for may be among them$'
+for flow in 'udp :53' 'udp :54' tcp; do
+	assert_eq "left out, explain --flow $flow" "11 $left_out" \
+		"$("$ctl" --json explain --flow "$flow" sampled 2>/dev/null >e.json; echo "$? $(jq -r '.reasons | join(",")' e.json)")"
+done
+assert_grep "left out, explain says so" "$left_out_line" <("$ctl" --no-pager explain --flow 'udp :53' sampled 2>&1 >/dev/null)
+assert_eq "left out, explain of a record of all" "0 []" \
+	"$("$ctl" --json explain --flow 'udp :53' clean 2>/dev/null >e.json; echo "$? $(jq -c .reasons e.json)")"
+assert_status "left out, explain of one packet" 0 "$ctl" explain 2005 sampled
+for filter in '--flow udp' '--dev veth0' '--probe net_dev_queue'; do
+	# shellcheck disable=SC2086 # an option and its argument
+	assert_grep "left out, cat $filter" "$left_out_line" <("$ctl" cat $filter sampled 2>&1 >/dev/null)
+	# shellcheck disable=SC2086
+	assert_eq "left out, report $filter" "unknown $left_out,no requests are recorded here" \
+		"$("$ctl" --json report $filter sampled 2>/dev/null | jq -r '.record | "\(.verdict) \(.reasons | join(","))"')"
+	# shellcheck disable=SC2086
+	assert_status "left out, export --strict $filter" 1 "$ctl" export --strict --format=jsonl $filter --output=strict.jsonl sampled
+done
+assert_eq "left out, nothing written" "" "$(ls strict* 2>/dev/null)"
+"$ctl" export --format=jsonl --flow 'udp :54' --output=left-out.jsonl sampled 2>/dev/null
+assert_eq "left out, the sidecar" "unknown $left_out" \
+	"$(jq -r '"\(.record.verdict) \(.record.reasons | join(","))"' left-out.jsonl.loss.json)"
+for asked in "" '--comm sender' '--probe kfree_skb' '--probe kfree_skb --flow udp'; do
+	# shellcheck disable=SC2086
+	assert_eq "not left out, cat $asked" "" "$("$ctl" cat $asked sampled 2>&1 >/dev/null)"
+done
+assert_eq "not left out, drops" complete "$("$ctl" --json drops --flow udp sampled 2>/dev/null | jq -r .record.verdict)"
+# Whether there were ends of other packets is not known, as they are counted without a look at whose they are.
+assert_eq "counted only" "unknown 11 unknown 11 proved 0" \
+	"$(ask folded consume_skb --flow 'udp 10.0.0.9') $(ask folded __alloc_skb --flow 'udp 10.0.0.9') $(ask folded kfree_skb --flow 'udp 10.0.0.9')"
+# An always-on event of a packet that was not selected tells nothing of its other way.
+assert_eq "not selected" "not-selected 11" "$(one unselected 2999)"
 
 # ---- drops ------------------------------------------------------------------------------------------------
 

@@ -190,6 +190,37 @@ static void after_end(struct fix_capture *c)
 	}
 }
 
+/* Births, ends of what was never seen, and messages that are no packets. */
+static void folded(struct fix_capture *c)
+{
+	static const uint16_t probes[] = {FIX_CONSUME, FIX_KFREE, FIX_BIRTH};
+
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(probes); i++) {
+		fix_books(&c->s[1], probes[i], 0)->seen++;
+		fix_books(&c->s[1], probes[i], 0)->folded++;
+	}
+}
+
+/* Of 2005 there is its end, which is recorded whatever the selection is. */
+static void unselected(struct fix_capture *c)
+{
+	for (size_t i = 0; i < c->n_records; i++) {
+		struct iot_packet *p = &c->records[i].p;
+
+		if (p->id == 2005 && p->hop == 5) {
+			p->hop = 1;
+			p->flags |= IOT_PACKET_NOT_SELECTED;
+			p->id = 2999;
+		}
+	}
+	for (uint32_t hop = 1; hop <= 4; hop++) {
+		struct iot_packet p = take(c, 2005, hop);
+
+		fix_books(&c->s[1], p.probe, p.cpu)->seen++;
+		fix_books(&c->s[1], p.probe, p.cpu)->not_selected++;
+	}
+}
+
 static const struct {
 	const char *name;
 	void (*spoil)(struct fix_capture *c);
@@ -206,6 +237,8 @@ static const struct {
 	{"torn", torn},
 	{"sampled", sampled},
 	{"after-end", after_end},
+	{"folded", folded},
+	{"unselected", unselected},
 };
 
 static void must(int r, const char *what)

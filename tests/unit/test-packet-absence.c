@@ -268,6 +268,20 @@ static void left_out_elsewhere(struct fix_capture *c)
 	fix_books(&c->s[1], FIX_RECEIVE, 0)->not_selected++;
 }
 
+static void counted(struct fix_capture *c)
+{
+	fix_books(&c->s[1], FIX_QUEUE, 0)->seen++;
+	fix_books(&c->s[1], FIX_QUEUE, 0)->folded++;
+}
+
+static void counted_elsewhere(struct fix_capture *c)
+{
+	fix_books(&c->s[1], FIX_CONSUME, 0)->seen++;
+	fix_books(&c->s[1], FIX_CONSUME, 0)->folded++;
+	fix_books(&c->s[2], FIX_QUEUE, 0)->seen++;
+	fix_books(&c->s[2], FIX_QUEUE, 0)->folded++;
+}
+
 static void middle_missing(struct fix_capture *c)
 {
 	c->missing[1] = true;
@@ -321,6 +335,8 @@ static void test_absence_of_flow(void **state)
 		{"left out", left_out, Q_FIRST, Q_LAST, 0, 0, IOT_ABSENCE_UNKNOWN},
 		{"left out elsewhere", left_out_elsewhere, Q_FIRST, Q_LAST, 0, 0,
 		 IOT_ABSENCE_PROVED},
+		{"counted only", counted, Q_FIRST, Q_LAST, 0, 0, IOT_ABSENCE_UNKNOWN},
+		{"counted elsewhere", counted_elsewhere, Q_FIRST, Q_LAST, 0, 0, IOT_ABSENCE_PROVED},
 		{"before the capture", nothing, FIX_SPAN_NS - 1, Q_LAST, 0, 0, IOT_ABSENCE_UNKNOWN},
 		{"after the capture", nothing, Q_FIRST, 4 * FIX_SPAN_NS + 1, 0, 0,
 		 IOT_ABSENCE_UNKNOWN},
