@@ -95,7 +95,9 @@ static int cmp_answer(const void *a, const void *b)
 
 static bool same_machine(const struct iot_segment_info *a, const struct iot_segment_info *b)
 {
-	return memcmp(a->machine_id, b->machine_id, sizeof(a->machine_id)) == 0;
+	/* By name as well: clones have one id, and some machines have none. */
+	return memcmp(a->machine_id, b->machine_id, sizeof(a->machine_id)) == 0 &&
+	       strcmp(a->host, b->host) == 0;
 }
 
 /* Machines that were given, and have no packet capture to ask. */

@@ -23,10 +23,11 @@ for kind in clean lost unattributed missed clones unidentified no-ledger absent-
 	"$make" "$kind" "$kind" || bail ctl-packets "cannot make $kind"
 done
 # One machine after a restart of the daemon and after a boot, another machine, and one that records no packets.
-mkdir again reboot elsewhere silent
+mkdir again reboot elsewhere silent clone
 if ! "$make" again lost capture=3 later=3600 || ! "$make" reboot lost capture=4 boot=4 later=7200 ||
 	! "$make" elsewhere clean capture=5 boot=5 machine=5 later=3600 ||
-	! "$tools/make-segment" silent segments=1 requests=1 machine=7 >/dev/null; then
+	! "$tools/make-segment" silent segments=1 requests=1 machine=7 >/dev/null ||
+	! "$tools/make-segment" clone segments=1 requests=1 machine=1 host=clone >/dev/null; then
 	bail ctl-packets "cannot make captures"
 fi
 
@@ -182,6 +183,7 @@ assert_eq "ask: the other had ended" "unknown 11" "$(ask clean kfree_skb --flow 
 assert_eq "ask: which, and why" "host: none of its packet captures covers any of the time" \
 	"$("$ctl" --json explain --probe kfree_skb --flow tcp "${after[@]}" clean elsewhere | jq -r '.reasons | join(",")')"
 assert_eq "ask: a machine without packets" "unknown 11" "$(ask clean kfree_skb --flow tcp silent)"
+assert_eq "ask: nor is a clone with its id that machine" "unknown 11" "$(ask clean kfree_skb --flow tcp clone)"
 assert_eq "ask: present is present" "present 12" "$(ask clean kfree_skb --flow udp "${before[@]}" elsewhere silent)"
 # The wall clock was set to another time: each segment's times are by its own reading of it.
 # ask_at DIR SINCE UNTIL [OPTION...]	about kfree_skb, within an evening
