@@ -170,6 +170,95 @@ int drops_add(struct drops *d, struct iot_scan *scan, struct iot_segment *s,
 	return 0;
 }
 
+/* ---- what the books say of the time and the packets that are asked for ---- */
+
+enum within {
+	WITHIN_NOT,
+	WITHIN_PARTLY,
+	WITHIN_WHOLLY
+};
+
+/* last_ns 0: its end is not known. */
+static enum within within(const struct iot_filter *f, const struct iot_segment *s,
+			  uint64_t first_ns, uint64_t last_ns)
+{
+	uint64_t first = iot_segment_realtime_ns(s, first_ns);
+	uint64_t last = last_ns ? iot_segment_realtime_ns(s, last_ns) : UINT64_MAX;
+
+	if (last < f->since_ns || (f->until_ns && first > f->until_ns))
+		return WITHIN_NOT;
+	return first >= f->since_ns && (!f->until_ns || last <= f->until_ns) ? WITHIN_WHOLLY
+									     : WITHIN_PARTLY;
+}
+
+/* Of n that are partly within, and may be of other flows, it is not known how many are asked for. */
+static void add_within(const struct iot_filter *f, struct iot_sum *sum, uint64_t n, enum within w)
+{
+	if (!n || w == WITHIN_NOT)
+		return;
+	iot_sum_add(sum, w == WITHIN_WHOLLY && !f->flow.set ? n : IOT_COUNT_UNKNOWN);
+}
+
+/* total: of the segment's books at kfree_skb. What windows tell is bounded by them. */
+static void add_windows(const struct iot_filter *f, const struct iot_segment *s,
+			const struct iot_footer *footer, enum iot_window_kind kind,
+			const struct iot_sum *total, enum within of_segment, struct iot_sum *sum)
+{
+	uint64_t rest = total->n;
+
+	if (of_segment == WITHIN_PARTLY && !total->unknown) {
+		for (size_t i = 0; i < footer->n_windows; i++) {
+			const struct iot_window *w = &footer->windows[i];
+
+			if (w->kind != kind || w->probe != IOT_PROBE_KFREE_SKB || w->n > rest)
+				continue;
+			add_within(f, sum, w->n, within(f, s, w->t0_ns, w->t1_ns));
+			rest -= w->n;
+		}
+	}
+	add_within(f, sum, rest, of_segment);
+	if (total->unknown)
+		iot_sum_add(sum, IOT_COUNT_UNKNOWN);
+}
+
+static void add_books(struct drops *d, const struct iot_filter *f, const struct iot_segment *s,
+		      const struct iot_footer *footer, enum within w)
+{
+	const struct iot_probe *probe =
+		iot_probe_find(iot_segment_info(s), footer, IOT_PROBE_KFREE_SKB);
+	/* No guard, hence nothing that could be missed, and no counter of it. */
+	bool unguarded = probe && probe->miss == IOT_MISS_UNGUARDED;
+	struct iot_sum unattributed = {0}, missed = {0};
+
+	for (size_t i = 0; i < footer->n_books; i++) {
+		const struct iot_books *b = &footer->books[i];
+
+		if (b->probe != IOT_PROBE_KFREE_SKB)
+			continue;
+		add_within(f, &d->not_selected, b->not_selected, w);
+		add_within(f, &d->suppressed, b->suppressed, w);
+		iot_sum_add(&unattributed, b->unattributed);
+		if (!unguarded)
+			iot_sum_add(&missed, b->missed);
+	}
+	add_windows(f, s, footer, IOT_WINDOW_UNATTRIBUTED, &unattributed, w, &d->unattributed);
+	add_windows(f, s, footer, IOT_WINDOW_MISSED, &missed, w, &d->missed);
+}
+
+/* The part of the segment that is asked for; without its times, or without times to be asked for, all of it. */
+static enum within segment_within(const struct iot_filter *f, const struct iot_segment *s)
+{
+	const struct iot_footer *footer = iot_segment_footer(s);
+
+	if (!f->since_ns && !f->until_ns)
+		return WITHIN_WHOLLY;
+	if (!footer)
+		return within(f, s, iot_segment_info(s)->clocks.monotonic_ns, 0);
+	if (!footer->epoch_first_ns || !footer->epoch_last_ns)
+		return WITHIN_PARTLY;
+	return within(f, s, footer->epoch_first_ns, footer->epoch_last_ns);
+}
+
 int drops_add_losses(struct drops *d, struct iot_scan *scan, const struct iot_filter *f,
 		     struct iot_error *err)
 {
@@ -177,28 +266,19 @@ int drops_add_losses(struct drops *d, struct iot_scan *scan, const struct iot_fi
 		struct iot_segment *s = iot_scan_segment(scan, i);
 		const struct iot_footer *footer = iot_segment_footer(s);
 		_cleanup_free_ struct iot_loss *losses = NULL;
-		const struct iot_probe *probe;
+		enum within w = segment_within(f, s);
 		size_t n = 0, in_group;
-		bool unguarded;
 		int r;
 
 		if (iot_segment_info(s)->stream != IOT_STREAM_PACKET)
 			continue;
 		in_group = group_of(d, scan, s);
 		d->n_groups += in_group == i;
-		probe = iot_probe_find(iot_segment_info(s), footer, IOT_PROBE_KFREE_SKB);
-		/* No guard, hence nothing that could be missed, and no counter of it. */
-		unguarded = probe && probe->miss == IOT_MISS_UNGUARDED;
-		for (size_t k = 0; footer && k < footer->n_books; k++) {
-			if (footer->books[k].probe != IOT_PROBE_KFREE_SKB)
-				continue;
-			iot_sum_add(&d->not_selected, footer->books[k].not_selected);
-			iot_sum_add(&d->suppressed, footer->books[k].suppressed);
-			iot_sum_add(&d->unattributed, footer->books[k].unattributed);
-			if (!unguarded)
-				iot_sum_add(&d->missed, footer->books[k].missed);
-		}
-		if (!footer) {
+		if (w == WITHIN_NOT)
+			continue;
+		if (footer) {
+			add_books(d, f, s, footer, w);
+		} else {
 			d->n_unsealed++;
 			iot_sum_add(&d->not_selected, IOT_COUNT_UNKNOWN);
 			iot_sum_add(&d->suppressed, IOT_COUNT_UNKNOWN);

@@ -78,25 +78,28 @@ static int print_flows(const struct ctl *c, const struct drops *d)
 	return r;
 }
 
-static void print_sum(const struct iot_sum *s, const char *what)
+static void print_sum(const struct iot_sum *s, const char *one, const char *many)
 {
 	char buf[CTL_HUMAN_MAX];
 
 	if (s->n)
 		printf("\n%s%s %s\n", s->unknown ? "At least " : "", ctl_human_count(s->n, buf),
-		       what);
+		       s->n == 1 ? one : many);
 	else if (s->unknown)
-		printf("\nIt is not known how many %s\n", what);
+		printf("\nIt is not known how many %s\n", many);
 }
 
 static void print_rest(const struct drops *d)
 {
 	print_sum(&d->not_selected,
+		  "more drop of a packet outside the selection was counted and not recorded",
 		  "more drops of packets outside the selection were counted and not recorded");
 	if (d->suppressed.n)
-		print_sum(&d->suppressed, "of these came too often to be recorded");
-	print_sum(&d->unattributed, "more drops were lost without an owner");
-	print_sum(&d->missed, "drops were missed by the probe");
+		print_sum(&d->suppressed, "of these came too often to be recorded",
+			  "of these came too often to be recorded");
+	print_sum(&d->unattributed, "more drop was lost without an owner",
+		  "more drops were lost without an owner");
+	print_sum(&d->missed, "drop was missed by the probe", "drops were missed by the probe");
 	if (d->n_unsealed + d->n_unreadable > 0)
 		printf("\nAll figures are lower bounds: segments without a footer: %zu, without a "
 		       "ledger that can be read: %zu\n",

@@ -18,7 +18,7 @@ make=$tools/make-packets
 man=$here/../../packaging/man/iotracectl.1
 
 for kind in clean lost unattributed missed clones unidentified no-ledger absent-counter missing-neighbour torn sampled \
-	after-end folded unselected; do
+	after-end drops-lost folded unselected; do
 	mkdir "$kind"
 	"$make" "$kind" "$kind" || bail ctl-packets "cannot make $kind"
 done
@@ -296,6 +296,29 @@ assert_eq "drops: without a footer" "null null null 1 torn" \
 	"$("$ctl" --json drops torn 2>/dev/null | jq -r '[.not_selected, .unattributed, .missed, .unsealed, .record.verdict] | map(. // "null" | tostring) | join(" ")')"
 assert_eq "drops: text says at least" 4 \
 	"$("$ctl" --no-pager drops torn 2>/dev/null | grep -cE '^It is not known how many |^All figures are lower bounds: segments without a footer: 1,')"
+
+# beside DIR [OPTION...]	what is below the tables: left out, of these too often, lost without an owner, missed
+beside() {
+	"$ctl" --json drops "$@" 2>/dev/null |
+		jq -r '[.not_selected, .suppressed, .unattributed, .missed] | map(. // "null" | tostring) | join(" ")'
+}
+# Within a segment only windows have a time, and nothing has a flow: what may be meant is not known, the rest is left out.
+evening=2023-11-14
+for row in "all of it:2 2 3 1:" "a segment:2 2 3 1:$evening 22.46.40/$evening 23.03.20" \
+	"another one:0 0 0 0:$evening 23.05.00/" "the first:0 0 0 0:/$evening 22.46.00" \
+	"the windows:null null 3 1:$evening 22.48.00/$evening 22.49.00" \
+	"a part of one:null null null 1:$evening 22.48.32/$evening 22.49.00" \
+	"beside them:null null 0 0:$evening 22.50.00/$evening 22.51.00"; do
+	IFS=: read -r what want times <<<"$row"
+	since=${times%/*} until=${times#*/} options=()
+	[ -z "$since" ] || options+=(--since "${since//./:}")
+	[ -z "$until" ] || options+=(--until "${until//./:}")
+	assert_eq "drops: sums of $what" "$want" "$(beside drops-lost "${options[@]}")"
+done
+assert_eq "drops: sums of a flow" "null null null null, 0 0 0 0" \
+	"$(beside drops-lost --flow tcp), $(beside drops-lost --flow tcp --since '2023-11-14 23:05')"
+assert_eq "drops: one, and more" 1 "$("$ctl" --no-pager drops drops-lost 2>/dev/null |
+	grep -A 99 '^2 more drops of packets outside the selection were counted' | grep -c '^1 drop was missed by the probe$')"
 
 # ---- exports ------------------------------------------------------------------------------------------------
 

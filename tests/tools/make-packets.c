@@ -190,6 +190,18 @@ static void after_end(struct fix_capture *c)
 	}
 }
 
+/* Drops of segment 2 that are in no record: two left out, three lost without an owner, one missed. */
+static void drops_lost(struct fix_capture *c)
+{
+	struct iot_books *b = fix_books(&c->s[1], FIX_KFREE, 0);
+
+	b->seen += 2;
+	b->not_selected += 2;
+	b->suppressed += 2;
+	fix_unattributed(c, 1, FIX_KFREE, start_of(1, 10), start_of(1, 15) - 1, 3);
+	fix_missed(c, 1, FIX_KFREE, start_of(1, 20), start_of(1, 20) + FIX_STEP_NS, 1);
+}
+
 /* Births, ends of what was never seen, and messages that are no packets. */
 static void folded(struct fix_capture *c)
 {
@@ -237,6 +249,7 @@ static const struct {
 	{"torn", torn},
 	{"sampled", sampled},
 	{"after-end", after_end},
+	{"drops-lost", drops_lost},
 	{"folded", folded},
 	{"unselected", unselected},
 };
