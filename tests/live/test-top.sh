@@ -84,7 +84,7 @@ assert_grep "said to people, too" '^ +nosuch0 may be left out: what is recorded 
 	<(ctl top --interval 500ms --count 1 --dev nosuch0)
 for dev in "$loop_name" lo; do
 	assert_eq "not said of one that is recorded: $dev" null \
-		"$(ctl --json top --interval 500ms --count 1 --dev $dev | jq .left_out)"
+		"$(ctl --json top --interval 500ms --count 1 --dev "$dev" | jq .left_out)"
 done
 
 # ---- in a terminal
