@@ -21,6 +21,7 @@ static int op_status(void *userdata, struct json_object **ret, char **message)
 		.streams = streams,
 		.n_streams = m->n_streams,
 		.store_path = store_path(m->store),
+		.store_elsewhere = store_is_elsewhere(m->store),
 		.usage_known = m->usage_known,
 		.usage = m->usage,
 		.store_error = m->store_error,
@@ -90,8 +91,12 @@ static int op_in_flight(void *userdata, struct json_object **ret, char **message
 	if (r < 0)
 		return r;
 	decode_block_init(d, k, probes_n_cpus(p));
-	return status_render_in_flight(d, events, n, manager_now_ns(), k->swap_out, k->swap_in,
-				       ret);
+	r = status_render_in_flight(d, events, n, manager_now_ns(), k->swap_out, k->swap_in, ret);
+	/* How many are in flight is not known where nobody looks. */
+	if (r == 0 && m->streams[0].id != IOT_STREAM_BLOCK &&
+	    json_object_object_add(*ret, "total", NULL) < 0)
+		return -ENOMEM;
+	return r;
 }
 
 static bool bpf_stats_enabled(void)

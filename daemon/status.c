@@ -286,6 +286,7 @@ static struct json_object *render_store(struct builder *b, const struct status_i
 	const bool known = in->usage_known;
 
 	put_str(b, o, "path", in->store_path);
+	put_bool(b, o, "elsewhere", in->store_elsewhere);
 	put_count(b, o, "segments", known ? u->segments : IOT_COUNT_UNKNOWN);
 	put_count(b, o, "bytes", known ? u->bytes : IOT_COUNT_UNKNOWN);
 	put_count(b, o, "free_bytes", known ? u->free_bytes : IOT_COUNT_UNKNOWN);

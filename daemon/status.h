@@ -51,6 +51,7 @@ struct status_input {
 	const struct status_stream *streams;
 	size_t n_streams;
 	const char *store_path;
+	bool store_elsewhere; /* the path leads to another directory now */
 	bool usage_known;
 	struct store_usage usage;
 	int store_error; /* of the last retention, 0 = none */

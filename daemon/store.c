@@ -214,6 +214,16 @@ int store_dirfd(const struct store *s)
 	return s->dirfd;
 }
 
+bool store_is_elsewhere(const struct store *s)
+{
+	struct stat held, found;
+
+	if (fstat(s->dirfd, &held) < 0)
+		return false;
+	return stat(s->path, &found) < 0 || held.st_dev != found.st_dev ||
+	       held.st_ino != found.st_ino;
+}
+
 const char *store_path(const struct store *s)
 {
 	return s->path;

@@ -25,6 +25,8 @@ struct store *store_abandon(struct store *s);
 
 int store_dirfd(const struct store *s);
 const char *store_path(const struct store *s);
+/* Its path leads to another directory now, or to none: it was moved away, deleted, or something is mounted over it. */
+bool store_is_elsewhere(const struct store *s);
 const uint8_t *store_capture_id(const struct store *s);
 /* "block-<32 hex>-<seq, 10 digits>.open" (or ".iot"). */
 void store_name(const struct store *s, enum iot_stream stream, uint64_t seq, bool sealed, char *buf,

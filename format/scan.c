@@ -415,6 +415,8 @@ int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, st
 {
 	struct iot_verdict all = {0}, one;
 
+	/* Where damage was met the footers say more than is there. */
+	full |= sc->reading.code == IOT_VERDICT_CORRUPT;
 	for (size_t i = 0, k; i < sc->n_segments; i = k) {
 		int r;
 

@@ -200,6 +200,9 @@ static void print_losses(struct top_frame *t, FILE *f)
 	fputc('\n', f);
 	t->names->lost = total;
 	t->names->lost_known = all;
+	if (t->names->selected[0])
+		fprintf(f, "        of what is selected: %s\n",
+			ctl_printable(t->names->selected, text, sizeof(text)));
 	if (t->names->left_out[0])
 		fprintf(f, "        %s%s%s\n", ctl_style_on(t->color, CTL_STYLE_WARN),
 			ctl_printable(t->names->left_out, text, sizeof(text)),
@@ -209,6 +212,31 @@ static void print_losses(struct top_frame *t, FILE *f)
 }
 
 /* ---- text -------------------------------------------------------------------------------------- */
+
+static bool records_requests(const struct top_frame *t)
+{
+	struct json_object *streams = live_object(t->status, "streams");
+
+	for (size_t i = 0; i < live_n(streams); i++) {
+		const char *name = live_str(json_object_array_get_idx(streams, i), "name");
+
+		if (name && strcmp(name, iot_stream_name(IOT_STREAM_BLOCK)) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void print_packets(const struct top_frame *t, FILE *f)
+{
+	char a[CTL_HUMAN_MAX];
+
+	if (t->window->observations)
+		fprintf(f, "Packets %.1f observations/s\n",
+			(double)t->window->observations / seconds(t));
+	if (t->window->late)
+		fprintf(f, "        %s of these came late, from before this window\n",
+			ctl_human_count(t->window->late, a));
+}
 
 static void print_head(struct top_frame *t, const struct sums *s, FILE *f)
 {
@@ -224,17 +252,17 @@ static void print_head(struct top_frame *t, const struct sums *s, FILE *f)
 		state ? state : "?", live_duration(t->status, "uptime_ns", b),
 		ctl_human_duration(t->length_ns, c), a);
 	print_losses(t, f);
+	if (!records_requests(t)) {
+		fputs("I/O     not recorded (streams.block)\n", f);
+		print_packets(t, f);
+		return;
+	}
 	fprintf(f, "I/O     %.1f requests/s, read %s, written %s;",
 		(double)s->all.requests / seconds(t), rate(t, s->read, a), rate(t, s->write, b));
 	fprintf(f, " swap-out %s, swap-in %s; %s in flight\n", share(s->swap_out, s->write, c),
 		share(s->swap_in, s->read, d),
 		t->in_flight_known ? ctl_human_count(t->in_flight, a) : "?");
-	if (t->window->observations)
-		fprintf(f, "Packets %.1f observations/s\n",
-			(double)t->window->observations / seconds(t));
-	if (t->window->late)
-		fprintf(f, "        %s of these came late, from before this window\n",
-			ctl_human_count(t->window->late, a));
+	print_packets(t, f);
 }
 
 static int print_devices(struct top_frame *t, FILE *f)
@@ -429,7 +457,7 @@ int top_print_json(struct top_frame *t, FILE *f)
 	add(o, "from_ns", ctl_json_id(t->to_ns - t->length_ns));
 	add(o, "to_ns", ctl_json_id(t->to_ns));
 	add(o, "streams", streams);
-	add(o, "requests", ctl_json_u64(t->window->requests));
+	add(o, "requests", records_requests(t) ? ctl_json_u64(t->window->requests) : NULL);
 	add(o, "in_flight", t->in_flight_known ? ctl_json_u64(t->in_flight) : NULL);
 	add(o, "late", ctl_json_u64(t->window->late));
 	add(o, "missing", ctl_json_text(t->names->missing));

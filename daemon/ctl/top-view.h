@@ -14,6 +14,7 @@
 struct top_names {
 	char *dir; /* owned: of the files */
 	struct iot_names cgroups;
+	char selected[128]; /* what is recorded, by the configuration; "": all */
 	char left_out[256]; /* that the device asked for is, by the configuration; "": it is not */
 	char missing[192];  /* what the files no longer have; "": nothing */
 	/* Of the last frame, for what has come since. */

@@ -12,7 +12,9 @@ static void window_done(struct top_window *w)
 
 void top_init(struct top *t, uint64_t length_ns, uint64_t now_ns)
 {
-	*t = (struct top){.length_ns = length_ns, .next = now_ns / length_ns};
+	uint64_t first = now_ns / length_ns + 1;
+
+	*t = (struct top){.length_ns = length_ns, .first = first, .next = first};
 	for (size_t i = 0; i < TOP_WINDOWS; i++)
 		window_done(&t->windows[i]);
 }
@@ -23,11 +25,13 @@ void top_done(struct top *t)
 		window_done(&t->windows[i]);
 }
 
-/* A clock cannot be ahead by more than there are windows. */
+/* A clock cannot be ahead by more than there are windows. NULL: of before the first one, which is nobody's. */
 static struct top_window *window_of(struct top *t, uint64_t ns, bool *ret_late)
 {
 	uint64_t number = ns / t->length_ns;
 
+	if (number < t->first)
+		return NULL;
 	*ret_late = number < t->next;
 	number = IOT_MAX(number, t->next);
 	number = IOT_MIN(number, t->next + TOP_WINDOWS - 1);
@@ -43,6 +47,8 @@ int top_add(struct top *t, const struct iot_segment_info *info, const char *disk
 	int q;
 
 	w = window_of(t, r->complete_ns, &late);
+	if (!w)
+		return 0;
 	w->requests++;
 	w->late += late;
 	q = report_device(&w->report, info->machine_id, r->dev, disk, info->host, &d);
@@ -63,6 +69,8 @@ void top_add_packet(struct top *t, uint64_t ns, const char *reason)
 	size_t i = 0;
 
 	w = window_of(t, ns, &late);
+	if (!w)
+		return;
 	w->observations++;
 	w->late += late;
 	if (!reason)

@@ -34,6 +34,7 @@ struct top_window {
 
 struct top {
 	uint64_t length_ns;
+	uint64_t first; /* number of the first window, which is a whole one */
 	uint64_t
 		next; /* number of the oldest window that has not been shown: it begins at next * length_ns */
 	struct top_window windows[TOP_WINDOWS]; /* by number modulo their count */

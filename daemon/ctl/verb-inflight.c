@@ -142,8 +142,11 @@ int verb_inflight(struct ctl *c, int argc, char **argv)
 		return r;
 	list = live_object(reply, "requests");
 	n = live_n(list);
-	if (!live_u64(reply, "total", &total))
-		total = n;
+	if (!live_u64(reply, "total", &total)) {
+		json_object_put(reply);
+		return ctl_fail(CTL_ERROR, "what is in flight is not known: this daemon does not "
+					   "record requests (streams.block)");
+	}
 	more = total == n && say_not_listed(disks, n_disks, list);
 	if (c->json) {
 		r = live_print_lines(list);

@@ -224,6 +224,11 @@ static void print_head(struct json_object *st, bool color)
 	       live_counted(store, "segments", "segment", a), live_size(store, "bytes", b),
 	       n_recorded(live_object(st, "streams")), live_size(store, "free_bytes", c),
 	       live_count(store, "deleted_segments", d));
+	if (json_object_get_boolean(live_object(store, "elsewhere")))
+		printf(LABEL "%sanother directory has this name now; the daemon goes on in its "
+			     "own, which "
+			     "was moved away, deleted or mounted over%s\n",
+		       "", ctl_style_on(color, CTL_STYLE_BAD), ctl_style_off(color));
 	if (live_u64(store, "unshipped_segments", &unshipped))
 		printf(LABEL "%s not in it yet; %s deleted before they were\n", "Archive",
 		       live_counted(store, "unshipped_segments", "segment", a),

@@ -193,7 +193,7 @@ static void check_selected(struct viewer *v, struct json_object *status)
 	struct json_object *streams = live_object(status, "streams");
 	const char *dev = v->c->filter.dev;
 
-	for (size_t i = 0; *dev && !is_interface(dev) && i < live_n(streams); i++) {
+	for (size_t i = 0; i < live_n(streams); i++) {
 		struct json_object *o = json_object_array_get_idx(streams, i);
 		const char *stream = live_str(o, "name"),
 			   *name = live_str(live_object(o, "segment"), "name");
@@ -210,7 +210,11 @@ static void check_selected(struct viewer *v, struct json_object *status)
 			return;
 		snprintf(v->selected_by, sizeof(v->selected_by), "%s", name);
 		v->names.left_out[0] = '\0';
-		if (!ctl_selects(iot_segment_info(s), NULL, dev))
+		snprintf(v->names.selected, sizeof(v->names.selected), "%.127s",
+			 strcmp(iot_segment_info(s)->selection, "all") == 0
+				 ? ""
+				 : iot_segment_info(s)->selection);
+		if (*dev && !is_interface(dev) && !ctl_selects(iot_segment_info(s), NULL, dev))
 			snprintf(v->names.left_out, sizeof(v->names.left_out),
 				 "%.64s may be left out: what is recorded is \"%.96s\"", dev,
 				 iot_segment_info(s)->selection);
@@ -366,10 +370,8 @@ static int begin(struct viewer *v)
 	if (v->signal_fd < 0)
 		return ctl_fail(CTL_ERROR, "%s", strerror(errno));
 	(void)signal(SIGPIPE, SIG_IGN);
-	/* The first window is a whole one. */
 	top_init(&v->top, v->c->interval_ns ? v->c->interval_ns : TOP_INTERVAL_NS,
 		 now_ns(CLOCK_MONOTONIC));
-	top_shown(&v->top);
 	return CTL_OK;
 }
 

@@ -221,4 +221,21 @@ iot_stop TERM
 assert_grep "verify: of two captures" '^  of the block stream, .* lie between captures and are in none$' "$dir/verify.txt"
 assert_num "and how long that was" "$("$IOTRACECTL" --json verify "$iot_state" |
 	jq -r .whole.between_captures_ns.block)" -gt 0
+
+# ---- a directory that another took the place of; requests that nobody records
+
+printf 'streams:\n  block: {enabled: false}\n  packet: {enabled: true, filter: "udp port 9"}\n' >"$iot_dir/config.yaml"
+iot_start || bail "start" "packets alone"
+assert_eq "the directory is where its name leads" false "$(ctl --json status | jq .store.elsewhere)"
+mv "$iot_state" "$iot_state.moved" && mkdir "$iot_state"
+assert_eq "or it is not" true "$(ctl --json status | jq .store.elsewhere)"
+assert_grep "said to people" 'another directory has this name now' <(ctl --color=never status)
+ctl inflight >"$dir/inflight.txt" 2>&1
+assert_eq "what is in flight is not known where requests are not recorded" "1 1" \
+	"$? $(grep -c 'does not record requests' "$dir/inflight.txt")"
+rmdir "$iot_state" && mv "$iot_state.moved" "$iot_state"
+assert_eq "nor are they none" "null null" \
+	"$(ctl --json top --interval 500ms --count 1 | jq -r '"\(.requests) \(.in_flight)"')"
+assert_grep "top for people" '^I/O     not recorded' <(ctl --color=never top --interval 500ms --count 1)
+iot_stop TERM
 tap_end

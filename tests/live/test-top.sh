@@ -78,6 +78,7 @@ assert_eq "piped: exit code, windows, no codes" "0 2 0" "$? $(grep -c '^Record  
 assert_grep "piped: the loss line" '^Record  block [a-z]+, packet [a-z]+; lost: [0-9,]+ with owner, ([0-9,]+|\?) without owner, ([0-9,]+|\?) runs missed' \
 	"$dir/plain"
 
+assert_grep "what is selected" "^ +of what is selected: include $loop_name$" "$dir/plain"
 assert_eq "a disk that is left out is no idle one" "true" \
 	"$(ctl --json top --interval 500ms --count 1 --dev nosuch0 | jq ".left_out == \"nosuch0 may be left out: what is recorded is \\\"include $loop_name\\\"\"")"
 assert_grep "said to people, too" '^ +nosuch0 may be left out: what is recorded is ' \

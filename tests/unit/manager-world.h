@@ -271,6 +271,12 @@ int probes_memory(struct probes *p, struct probes_memory *ret)
 	return -ENOTSUP;
 }
 
+bool store_is_elsewhere(const struct store *s)
+{
+	(void)s;
+	return false;
+}
+
 const char *store_path(const struct store *s)
 {
 	(void)s;
