@@ -272,7 +272,7 @@ static int put_all(struct ctl_out *out, const struct ctl *c, struct iot_scan *sc
 	put_json(out, json_object_new_string(format));
 	put_text(out, ",\n\"requests\":");
 	put_json(out, ctl_json_u64(stats->requests));
-	if (stats->observations) {
+	if (stats->observations || !iot_scan_n_stream(scan, IOT_STREAM_BLOCK)) {
 		put_text(out, ",\n\"observations\":");
 		put_json(out, ctl_json_u64(stats->observations));
 	}

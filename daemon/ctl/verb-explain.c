@@ -238,10 +238,15 @@ static void print_packet(const struct explain *x, struct ctl_capture *c,
 	struct iot_render_packet render = {0};
 	struct ctl_packet_naming naming = {.render = &render};
 	const struct ctl_hop *hops;
-	char line[IOT_RENDER_MAX];
+	char line[IOT_RENDER_MAX], of[2 * 65 + 64] = "", host[2 * 65 + 1], hex[CTL_HUMAN_MAX];
 	size_t n;
 
-	printf("Packet %llu: %s%s%s%s\n", (unsigned long long)l->id,
+	/* Each capture counts for itself. */
+	if (x->packets.n > 1)
+		snprintf(of, sizeof(of), " of capture %.8s on %s",
+			 ctl_hex_id(c->infos[0]->capture_id, hex),
+			 ctl_printable(c->infos[0]->host, host, sizeof(host)));
+	printf("Packet %llu%s: %s%s%s%s\n", (unsigned long long)l->id, of,
 	       ctl_style_on(color, verdict_style(r->verdict)), iot_packet_verdict_name(r->verdict),
 	       ctl_style_off(color), extent(r));
 	if (r->merged)

@@ -18,7 +18,7 @@ make=$tools/make-packets
 man=$here/../../packaging/man/iotracectl.1
 
 for kind in clean lost unattributed missed clones unidentified no-ledger absent-counter missing-neighbour torn sampled \
-	after-end drops-lost folded unselected; do
+	after-end drops-lost empty folded unselected; do
 	mkdir "$kind"
 	"$make" "$kind" "$kind" || bail ctl-packets "cannot make $kind"
 done
@@ -90,6 +90,10 @@ assert_status "verify: unknown" 11 "$ctl" verify unattributed
 assert_status "verify: torn" 20 "$ctl" verify torn
 assert_eq "verify: says observations" 1 "$("$ctl" verify clean | grep -c '^together: complete: 3 segments, 930 observations, none lost')"
 
+# An empty segment of packets has no observations, rather than no requests.
+"$ctl" export --format=jsonl --output=empty.jsonl empty
+assert_eq "sidecar: of no observations" "0 0" "$(jq -r '"\(.requests) \(.observations)"' empty.jsonl.loss.json)"
+
 # ---- replay ---------------------------------------------------------------------------------------------
 
 # The end of no TCP packet is observed, so whatever is in doubt after its beginning is in doubt for it.
@@ -144,6 +148,9 @@ assert_grep "explain: a merged id says so" 'more than one packet' <("$ctl" --no-
 assert_eq "explain: absence of a merged id is sound" "proved" \
 	"$("$ctl" --json explain 1000001 clean | jq -r '.packets[0].not_seen[] | select(.probe == "kfree_skb") | .absence')"
 # Their number is their order, and what has none comes behind; by time alone there would be none.
+assert_eq "explain: whose, where several captures have the number" "09090909 on host,03030303 on host" \
+	"$("$ctl" --no-pager explain 2005 lost again 2>/dev/null | sed -n 's/^Packet 2005 of capture \(.*\): complete$/\1/p' | sort -r | paste -sd,)"
+assert_grep "explain: not said of a single one" '^Packet 2005: complete$' <("$ctl" --no-pager explain 2005 lost 2>/dev/null)
 assert_eq "explain: order of the hops" "1 2 3 4 5 0,1 2 3 4 5 0" \
 	"$("$ctl" --json explain --flow 'udp :53' --since '2023-11-14 22:48:24.5' --until '2023-11-14 22:48:26.5' after-end |
 		jq -r '[.packets[] | [.hops[] | .hop // 0 | tostring] | join(" ")] | join(",")')"

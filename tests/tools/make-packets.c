@@ -202,6 +202,17 @@ static void drops_lost(struct fix_capture *c)
 	fix_missed(c, 1, FIX_KFREE, start_of(1, 20), start_of(1, 20) + FIX_STEP_NS, 1);
 }
 
+static void empty(struct fix_capture *c)
+{
+	c->n_records = 0;
+	for (size_t i = 0; i < c->n; i++)
+		for (size_t k = 0; k < c->s[i].f.n_books; k++) {
+			struct iot_books *b = &c->s[i].books[k];
+
+			b->seen = b->emitted = b->written = 0;
+		}
+}
+
 /* Births, ends of what was never seen, and messages that are no packets. */
 static void folded(struct fix_capture *c)
 {
@@ -250,6 +261,7 @@ static const struct {
 	{"sampled", sampled},
 	{"after-end", after_end},
 	{"drops-lost", drops_lost},
+	{"empty", empty},
 	{"folded", folded},
 	{"unselected", unselected},
 };
