@@ -229,8 +229,11 @@ static void count_seen(struct iot_doubt_segment *s)
 			continue;
 		s->seen[k] = iot_add_sat(s->seen[k], b->seen);
 		s->not_selected[k] = iot_add_sat(s->not_selected[k], b->not_selected);
-		/* There it is what has no protocol: no packet of any flow (bpf/packet-observe.bpf.h). */
-		if (b->probe != IOT_PROBE_KFREE_SKB)
+		/*
+		 * There it is what has no protocol: no packet of any flow (bpf/packet-observe.bpf.h). And at another's
+		 * program it is the entry, which has looked (bpf/packet-program.bpf.c).
+		 */
+		if (b->probe != IOT_PROBE_KFREE_SKB && b->probe < IOT_PROBE_PROGRAMS)
 			s->folded[k] = iot_add_sat(s->folded[k], b->folded);
 	}
 }
