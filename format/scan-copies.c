@@ -168,9 +168,7 @@ void iot_ends_note(struct iot_segment **segments, size_t n, struct iot_verdict *
 
 		if (is_first(segments, i) && a->seq > 1)
 			note_start(segments, n, i, notes);
-		if ((i + 1 < n && a->stream == iot_segment_info(segments[i + 1])->stream &&
-		     memcmp(a->capture_id, iot_segment_info(segments[i + 1])->capture_id,
-			    sizeof(a->capture_id)) == 0) ||
+		if ((i + 1 < n && iot_same_capture(segments[i], segments[i + 1])) ||
 		    !expects_next(segments[i]))
 			continue;
 		for (size_t k = 0; k < n && !later; k++) {

@@ -48,7 +48,6 @@ void iot_ends_note(struct iot_segment **segments, size_t n, struct iot_verdict *
 enum iot_match iot_filter_match_fields(const struct iot_filter *f, const struct iot_request *r);
 bool iot_filter_match_dev(const struct iot_filter *f, const struct iot_segment *s, uint32_t dev,
 			  uint32_t part);
-bool iot_filter_match_time(const struct iot_filter *f, uint64_t realtime_ns);
 bool iot_filter_match_loss(const struct iot_filter *f, const struct iot_segment *s,
 			   const struct iot_loss *loss);
 /* Columns that the filter looks at. */

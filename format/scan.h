@@ -92,6 +92,7 @@ const char *iot_iface_name(const struct iot_segment *s, uint32_t netns,
 /* The probe's name by a segment's table, else "probe N" into buf. */
 const char *iot_segment_probe_label(const struct iot_segment *s, uint16_t probe, char *buf,
 				    size_t size);
+bool iot_filter_match_time(const struct iot_filter *f, uint64_t realtime_ns);
 bool iot_filter_match_packet(const struct iot_filter *f, const struct iot_segment *s,
 			     const struct iot_packet *p);
 bool iot_filter_match(const struct iot_filter *f, const struct iot_segment *s,

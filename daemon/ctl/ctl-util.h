@@ -189,6 +189,8 @@ bool ctl_selects(const struct iot_segment_info *info, const struct iot_footer *f
 /* The selections of the block stream's segments, each once; borrowed from the segments. */
 #define CTL_SELECTIONS 8U /* that are worth listing */
 size_t ctl_selections(const struct iot_scan *scan, const char **ret, size_t max);
+/* May some of the segment be of f's time? true where its times are not known. */
+bool ctl_segment_in_time(const struct iot_segment *s, const struct iot_filter *f);
 /* The stream that a question is about; 0: both. */
 enum iot_stream ctl_stream_asked(const struct iot_scan *scan, const struct iot_filter *f);
 /* Adds to the reasons which segments do not speak for the device that f asks for. */

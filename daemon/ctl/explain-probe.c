@@ -45,11 +45,6 @@ static void answers_done(struct answers *a)
 	free(a->items);
 }
 
-static bool in_time(const struct iot_filter *f, uint64_t ns)
-{
-	return (!f->since_ns || ns >= f->since_ns) && (!f->until_ns || ns <= f->until_ns);
-}
-
 static int count_records(const struct ctl *c, struct iot_scan *scan, struct ctl_packets *packets,
 			 struct answer *answers)
 {
@@ -64,7 +59,7 @@ static int count_records(const struct ctl *c, struct iot_scan *scan, struct ctl_
 
 		/* When a record was is told by its own segment's clocks, as every verb does. */
 		if (!x || p.probe != x->probe ||
-		    !in_time(&c->filter, iot_segment_realtime_ns(s, p.ts_ns)))
+		    !iot_filter_match_time(&c->filter, iot_segment_realtime_ns(s, p.ts_ns)))
 			continue;
 		switch (iot_flow_matches(&c->filter.flow, &p.flow, p.flags)) {
 		case IOT_MATCH_YES:

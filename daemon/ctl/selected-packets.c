@@ -37,16 +37,6 @@ static bool left_out(const struct iot_segment_info *info, const struct iot_foote
 	return unknown && !all;
 }
 
-static bool in_time(const struct iot_segment *s, const struct iot_filter *f)
-{
-	const struct iot_footer *footer = iot_segment_footer(s);
-
-	if (!footer || !footer->epoch_first_ns || !footer->epoch_last_ns)
-		return true;
-	return (!f->since_ns || iot_segment_realtime_ns(s, footer->epoch_last_ns) >= f->since_ns) &&
-	       (!f->until_ns || iot_segment_realtime_ns(s, footer->epoch_first_ns) <= f->until_ns);
-}
-
 void ctl_selected_packets(const struct iot_scan *scan, const struct iot_filter *f,
 			  struct iot_verdict *why)
 {
@@ -56,7 +46,7 @@ void ctl_selected_packets(const struct iot_scan *scan, const struct iot_filter *
 		const struct iot_segment *s = iot_scan_segment(scan, i);
 		const struct iot_segment_info *info = iot_segment_info(s);
 
-		if (info->stream == IOT_STREAM_PACKET && in_time(s, f) &&
+		if (info->stream == IOT_STREAM_PACKET && ctl_segment_in_time(s, f) &&
 		    left_out(info, iot_segment_footer(s), f->probe))
 			iot_verdict_reason(why, IOT_VERDICT_UNKNOWN,
 					   "the selection (\"%.100s\") left out packets, some that "

@@ -105,7 +105,7 @@ bool ctl_selects(const struct iot_segment_info *info, const struct iot_footer *f
 	return found && (taken || !include);
 }
 
-static bool in_time(const struct iot_segment *s, const struct iot_filter *f)
+bool ctl_segment_in_time(const struct iot_segment *s, const struct iot_filter *f)
 {
 	const struct iot_footer *footer = iot_segment_footer(s);
 
@@ -184,7 +184,7 @@ void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
 		const struct iot_segment *s = iot_scan_segment(scan, i);
 		const struct iot_segment_info *info = iot_segment_info(s);
 
-		if (info->stream != IOT_STREAM_BLOCK || !in_time(s, f))
+		if (info->stream != IOT_STREAM_BLOCK || !ctl_segment_in_time(s, f))
 			continue;
 		if (f->swap ||
 		    (of_disk && iot_segment_without_swap(info) && left_out(iot_segment_footer(s))))
