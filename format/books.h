@@ -100,6 +100,9 @@ const char *iot_probe_label(const struct iot_segment_info *info, const struct io
 /* Raises v to at least code and notes why. */
 void iot_verdict_reason(struct iot_verdict *v, enum iot_verdict_code code, const char *fmt, ...)
 	IOT_PRINTF(3, 4);
+/* Of a trace that another tool recorded nothing is proved. */
+void iot_verdict_source(const struct iot_segment_info *info, const struct iot_footer *f,
+			struct iot_verdict *v);
 /* Holds loaded ledger entries against the books: filed = ledger, user losses owned or windowed. */
 void iot_verdict_ledger(const struct iot_segment_info *info, const struct iot_footer *f,
 			const struct iot_books_summary *s, struct iot_verdict *v);

@@ -16,7 +16,7 @@
 #define HEADER_SECTIONS                                                                      \
 	(1U << IOT_SECTION_HOST | 1U << IOT_SECTION_KERNEL | 1U << IOT_SECTION_SELECTION |   \
 	 1U << IOT_SECTION_PROBES | 1U << IOT_SECTION_DEVICES | 1U << IOT_SECTION_IDENTITY | \
-	 1U << IOT_SECTION_REASONS | 1U << IOT_SECTION_ANONYMIZED)
+	 1U << IOT_SECTION_REASONS | 1U << IOT_SECTION_ANONYMIZED | 1U << IOT_SECTION_SOURCE)
 
 /* ---- header ---- */
 
@@ -41,6 +41,9 @@ static int header_sections(const struct iot_segment_info *info, struct iot_buf *
 	if (r == 0)
 		r = iot_section_add_text(buf, IOT_SECTION_ANONYMIZED, info->anonymized,
 					 sizeof(info->anonymized));
+	if (r == 0)
+		r = iot_section_add_text(buf, IOT_SECTION_SOURCE, info->source,
+					 sizeof(info->source));
 	if (r < 0 || info->stream != IOT_STREAM_PACKET)
 		return r;
 	r = iot_section_add_text(buf, IOT_SECTION_IDENTITY, info->identity, sizeof(info->identity));
@@ -127,6 +130,9 @@ static int decode_sections(const struct iot_sections *s, struct iot_segment_info
 	if (r < 0)
 		return r;
 	r = iot_section_text(s, IOT_SECTION_ANONYMIZED, info->anonymized, sizeof(info->anonymized));
+	if (r < 0)
+		return r;
+	r = iot_section_text(s, IOT_SECTION_SOURCE, info->source, sizeof(info->source));
 	if (r < 0)
 		return r;
 	return iot_section_names(s, IOT_SECTION_REASONS, &info->reasons);

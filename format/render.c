@@ -388,7 +388,7 @@ static char *put_json_what(char *p, const struct iot_request *r, const struct io
 	return put_word(p, iot_swap_name(r, ctx->swap_out, ctx->swap_in));
 }
 
-static char *put_json_who(char *p, const struct iot_request *r)
+static char *put_json_who(char *p, const struct iot_request *r, const struct iot_render *ctx)
 {
 	if (r->submitter == IOT_SUBMITTER_NONE) {
 		p = IOT_PUT_LIT(p, ",\"pid\":null,\"tgid\":null,\"comm\":null");
@@ -396,7 +396,7 @@ static char *put_json_who(char *p, const struct iot_request *r)
 		p = IOT_PUT_LIT(p, ",\"pid\":");
 		p = iot_put_u64(p, r->pid);
 		p = IOT_PUT_LIT(p, ",\"tgid\":");
-		p = iot_put_u64(p, r->tgid);
+		p = ctx->imported && !r->tgid ? IOT_PUT_LIT(p, "null") : iot_put_u64(p, r->tgid);
 		p = IOT_PUT_LIT(p, ",\"comm\":");
 		p = iot_put_json_string(p, r->comm, sizeof(r->comm));
 	}
@@ -423,7 +423,7 @@ static char *put_json_extra(char *p, const struct iot_request *r, const struct i
 	p = IOT_PUT_LIT(p, ",\"merges\":");
 	p = iot_put_u64(p, r->merges);
 	p = IOT_PUT_LIT(p, ",\"segments\":");
-	p = iot_put_u64(p, r->segments);
+	p = ctx->imported ? IOT_PUT_LIT(p, "null") : iot_put_u64(p, r->segments);
 	p = IOT_PUT_LIT(p, ",\"issue_last_ns\":");
 	p = iot_put_json_u64(p, r->issue_last_ns);
 	p = IOT_PUT_LIT(p, ",\"issue_cpu\":");
@@ -431,7 +431,7 @@ static char *put_json_extra(char *p, const struct iot_request *r, const struct i
 	p = IOT_PUT_LIT(p, ",\"hwq\":");
 	p = r->hwq == IOT_HWQ_NONE ? IOT_PUT_LIT(p, "null") : iot_put_u64(p, r->hwq);
 	p = IOT_PUT_LIT(p, ",\"status\":");
-	p = iot_put_u64(p, r->status);
+	p = ctx->imported ? IOT_PUT_LIT(p, "null") : iot_put_u64(p, r->status);
 	p = IOT_PUT_LIT(p, ",\"submitter\":");
 	p = put_word(p, submitter_name(r->submitter));
 	p = IOT_PUT_LIT(p, ",\"swap_rule\":");
@@ -462,7 +462,7 @@ size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_
 	p = iot_put_json_u64(p, r->issue_ns);
 	p = IOT_PUT_LIT(p, ",\"complete_ns\":");
 	p = iot_put_json_u64(p, r->complete_ns);
-	p = put_json_who(p, r);
+	p = put_json_who(p, r, ctx);
 	p = IOT_PUT_LIT(p, ",\"cpu\":");
 	p = r->complete_ns ? iot_put_u64(p, r->complete_cpu) : IOT_PUT_LIT(p, "null");
 	p = put_json_extra(p, r, ctx);

@@ -31,6 +31,7 @@ struct iot_render {
 	char capture[33];     /* capture id in hex; "" = null */
 	uint8_t swap_out;     /* enum iot_swap_ability of the segment: a record without a tag */
 	uint8_t swap_in;      /* from a capture that could not tag is null, not "none" */
+	bool imported;	      /* what its source did not tell is null, not 0 */
 	uint64_t realtime_ns; /* wall clock at completion; 0 = null */
 	struct iot_render_time time;
 };

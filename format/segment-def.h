@@ -178,6 +178,7 @@ enum iot_section {
 	IOT_SECTION_SYMBOLS = 13,  /* footer: names of code addresses */
 	/* both streams */
 	IOT_SECTION_ANONYMIZED = 14, /* header: how, and a number of the key; UTF-8, no NUL */
+	IOT_SECTION_SOURCE = 15,     /* header: which other tool's trace it is; UTF-8, no NUL */
 };
 
 /* Head of a table section: rows of row_size bytes; a reader takes the part of a row it knows. */

@@ -192,6 +192,7 @@ static void check_segment(const struct life *l, const struct span *s,
 	check_windows(l, info, f, doubt);
 	if (!overlaps(l, s->first_ns, s->last_ns))
 		return;
+	iot_verdict_source(info, f, doubt);
 	doubt->books_checked = iot_add_sat(doubt->books_checked, sums.n_rows);
 	doubt->books_unbalanced = iot_add_sat(doubt->books_unbalanced, sums.n_unbalanced);
 	if (f->epoch_first_ns == 0 || f->epoch_last_ns < f->epoch_first_ns)

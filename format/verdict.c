@@ -293,6 +293,21 @@ void iot_verdict_ledger(const struct iot_segment_info *info, const struct iot_fo
 	}
 }
 
+void iot_verdict_source(const struct iot_segment_info *info, const struct iot_footer *f,
+			struct iot_verdict *v)
+{
+	if (!iot_segment_imported(info))
+		return;
+	iot_verdict_reason(v, IOT_VERDICT_UNKNOWN,
+			   "imported from %.*s: what that tool lost is not known",
+			   (int)IOT_MIN(strcspn(info->source, ":;"), 40U), info->source);
+	if (iot_segment_undated(info))
+		iot_verdict_reason(v, IOT_VERDICT_UNKNOWN,
+				   "imported without a wall clock: its dates mean nothing");
+	if (f && f->note[0] && f->reason != IOT_SEAL_RECOVERED)
+		iot_verdict_reason(v, IOT_VERDICT_UNKNOWN, "imported: %.140s", f->note);
+}
+
 void iot_verdict_footer(const struct iot_segment_info *info, const struct iot_footer *f,
 			struct iot_verdict *ret)
 {
@@ -311,6 +326,7 @@ void iot_verdict_footer(const struct iot_segment_info *info, const struct iot_fo
 	ret->books_checked = s.n_rows;
 	ret->books_unbalanced = s.n_unbalanced;
 
+	iot_verdict_source(info, f, ret);
 	if (f->reason == IOT_SEAL_RECOVERED)
 		iot_verdict_reason(ret, IOT_VERDICT_UNKNOWN, "recovered file%s%.120s",
 				   f->note[0] ? ": " : "", f->note);

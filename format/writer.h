@@ -17,6 +17,9 @@
 /* How a selection begins that left out what is tagged as swap. */
 #define IOT_SELECTION_WITHOUT_SWAP "without swap"
 
+/* How the source of an imported trace ends that had no wall clock: dates are counted from 1970 on, and mean nothing. */
+#define IOT_SOURCE_UNDATED "; no wall clock"
+
 /* What the file header says. Strings and tables are borrowed during the call only. */
 struct iot_segment_info {
 	uint8_t machine_id[16];
@@ -26,8 +29,9 @@ struct iot_segment_info {
 	char kernel[65];
 	char selection[256]; /* human-readable filter; "all" */
 	char anonymized[64]; /* how names and addresses were replaced, by which key; "" = not */
-	uint8_t stream;	     /* enum iot_stream */
-	uint8_t swap_out;    /* enum iot_swap_ability */
+	char source[256]; /* whose trace it is, see IOT_SOURCE_UNDATED; "" = iotraced recorded it */
+	uint8_t stream;	  /* enum iot_stream */
+	uint8_t swap_out; /* enum iot_swap_ability */
 	uint8_t swap_in;
 	uint32_t n_rings;
 	uint32_t n_cpus; /* possible CPUs */
@@ -48,6 +52,18 @@ static inline bool iot_segment_without_swap(const struct iot_segment_info *info)
 {
 	return strncmp(info->selection, IOT_SELECTION_WITHOUT_SWAP,
 		       sizeof(IOT_SELECTION_WITHOUT_SWAP) - 1) == 0;
+}
+
+/* Recorded by another tool. What the header says of it begins with the tool's name: "blktrace: ...". */
+static inline bool iot_segment_imported(const struct iot_segment_info *info)
+{
+	return info->source[0] != '\0';
+}
+static inline bool iot_segment_undated(const struct iot_segment_info *info)
+{
+	size_t n = strlen(info->source), end = sizeof(IOT_SOURCE_UNDATED) - 1;
+
+	return n >= end && strcmp(info->source + n - end, IOT_SOURCE_UNDATED) == 0;
 }
 
 /* What the footer says beyond the blocks; filled by the daemon after the epoch's barrier. */

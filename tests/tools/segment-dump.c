@@ -53,6 +53,8 @@ static void print_info(const struct iot_segment_info *i)
 	       " attach=%" PRIu64 "\n",
 	       i->stream, i->swap_out, i->swap_in, i->n_rings, i->n_cpus, i->epoch, i->seq,
 	       i->attach_ns);
+	if (i->source[0])
+		printf("source %s\n", i->source);
 	print_clocks(&i->clocks);
 	print_probes(i->probes, i->n_probes);
 	print_names("device", &i->devices);

@@ -37,6 +37,7 @@ static struct iot_segment_info some_info(struct iot_probe *probes)
 		.host = "host.example",
 		.kernel = "6.1.0-42-amd64",
 		.selection = "all",
+		.source = "blktrace: 3 files" IOT_SOURCE_UNDATED,
 		.stream = IOT_STREAM_BLOCK,
 		.swap_out = IOT_ABILITY_EXACT,
 		.swap_in = IOT_ABILITY_PAGE,
@@ -104,6 +105,8 @@ static void test_header(void **state)
 	assert_string_equal(in.host, out.host);
 	assert_string_equal(in.kernel, out.kernel);
 	assert_string_equal(in.selection, out.selection);
+	assert_string_equal(in.source, out.source);
+	assert_true(iot_segment_imported(&out) && iot_segment_undated(&out));
 	assert_int_equal(in.stream, out.stream);
 	assert_int_equal(in.swap_out, out.swap_out);
 	assert_int_equal(in.swap_in, out.swap_in);

@@ -123,6 +123,26 @@ static void test_json_nulls(void **state)
 	json_object_put(o);
 }
 
+/* What iotraced always knows, other tools do not tell. */
+static void test_json_imported(void **state)
+{
+	static const char *const nullable[] = {"tgid", "segments", "status"};
+	const struct iot_request r = {.pid = 7, .submitter = IOT_SUBMITTER_START};
+	const struct iot_render imported = {.imported = true}, own = {0};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * IOT_ARRAY_SIZE(nullable); i++) {
+		bool told = i >= IOT_ARRAY_SIZE(nullable);
+		struct json_object *o = json_tokener_parse(json_line(&r, told ? &own : &imported));
+		struct json_object *v;
+
+		assert_true(
+			json_object_object_get_ex(o, nullable[i % IOT_ARRAY_SIZE(nullable)], &v));
+		assert_true(told == (v != NULL));
+		json_object_put(o);
+	}
+}
+
 static void test_swap_known_only_where_detectable(void **state)
 {
 	struct iot_request r = {.op = IOT_OP_WRITE};
@@ -370,6 +390,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_json_exact),
 		cmocka_unit_test(test_json_nulls),
+		cmocka_unit_test(test_json_imported),
 		cmocka_unit_test(test_swap_known_only_where_detectable),
 		cmocka_unit_test(test_sources),
 		cmocka_unit_test(test_json_strings),

@@ -338,6 +338,11 @@ static void other_capture(struct scene *c)
 	c->x[2].info.capture_id[0] ^= 1;
 }
 
+static void imported(struct scene *c)
+{
+	snprintf(c->x[1].info.source, sizeof(c->x[1].info.source), "perf: 7 events");
+}
+
 static void no_segments(struct scene *c)
 {
 	c->n = 0;
@@ -406,6 +411,7 @@ static const struct {
 	{"end unseen", end_unseen, WITHIN, NULL},
 	{"birth unseen", birth_unseen, WITHIN, NULL},
 	{"born before", born_before_attach, WITHIN, NULL},
+	{"imported", imported, UNKNOWN, "imported from perf"},
 	{"recovered", recovered, UNKNOWN, "segment 2 was recovered"},
 	{"refused", refused, UNKNOWN, "not attached throughout its lifetime"},
 	{"absent", absent, COMPLETE, NULL},

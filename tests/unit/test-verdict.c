@@ -274,6 +274,22 @@ static void recovered(struct fixture *x)
 	x->f.reason = IOT_SEAL_RECOVERED;
 }
 
+static void imported(struct fixture *x)
+{
+	snprintf(x->info.source, sizeof(x->info.source), "blktrace: 7 events");
+}
+
+static void imported_undated(struct fixture *x)
+{
+	snprintf(x->info.source, sizeof(x->info.source), "perf" IOT_SOURCE_UNDATED);
+}
+
+static void imported_with_doubts(struct fixture *x)
+{
+	imported(x);
+	snprintf(x->f.note, sizeof(x->f.note), "2 ends of a part of one");
+}
+
 static void reason_none(struct fixture *x)
 {
 	x->f.reason = IOT_SEAL_NONE;
@@ -346,6 +362,11 @@ static const struct {
 	{"foreign probe", foreign_probe, IOT_VERDICT_UNKNOWN, "not in the probe table"},
 	{"impossible probe", impossible_probe, IOT_VERDICT_UNKNOWN, "does not know"},
 	{"recovered", recovered, IOT_VERDICT_UNKNOWN, "recovered"},
+	{"imported", imported, IOT_VERDICT_UNKNOWN,
+	 "imported from blktrace: what that tool lost is not known"},
+	{"imported, undated", imported_undated, IOT_VERDICT_UNKNOWN, "without a wall clock"},
+	{"imported, doubts", imported_with_doubts, IOT_VERDICT_UNKNOWN,
+	 "imported: 2 ends of a part of one"},
 	{"no reason", reason_none, IOT_VERDICT_UNKNOWN, "unknown reason (0)"},
 	{"no epoch", no_epoch, IOT_VERDICT_UNKNOWN, "time this segment covers"},
 	{"no books", no_books, IOT_VERDICT_UNKNOWN, "does not say how many runs"},
