@@ -123,7 +123,7 @@ int ctl_asked_read(struct iot_scan *scan, ctl_asked_fn *wanted, struct ctl_asked
 	if (l->dirfd < 0)
 		return iot_error_set(err, -errno, "%s: %s; TMPDIR names another place to sort in",
 				     l->temp, strerror(errno));
-	r = bt_sort_new(l->dirfd, SORT_EVENTS, &l->sort);
+	r = bt_sort_new(l->dirfd, SORT_EVENTS, bt_order_files, &l->sort);
 	if (r < 0)
 		return iot_error_set(err, r, "%s", strerror(-r));
 	while ((r = iot_scan_next(scan, &req, &s, err)) == 0) {
@@ -171,7 +171,7 @@ int ctl_asked_next(struct ctl_asked_list *l, struct ctl_asked *ret, struct iot_e
 
 int ctl_asked_sort_new(const struct ctl_asked_list *l, struct bt_sort **ret)
 {
-	return bt_sort_new(l->dirfd, SORT_EVENTS, ret);
+	return bt_sort_new(l->dirfd, SORT_EVENTS, bt_order_files, ret);
 }
 
 const struct ctl_asked_device *ctl_asked_devices(const struct ctl_asked_list *l, uint32_t *ret_n)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * blktrace-sort.c - any number of events in (device, cpu, time) order, in bounded memory.
+ * blktrace-sort.c - any number of events in another order, in bounded memory.
  *
  * Requests come in order of completion, but a per-CPU file must be in order of its events, and a
- * request that hung for minutes began minutes before its neighbours. No window is long enough, so
- * this is a real external sort: runs of max_events are sorted and spilled into one unlinked file,
+ * request that hung for minutes began minutes before its neighbours; an import has files by CPU and
+ * needs events by time. No window is long enough, so this is a real external sort: runs of max_events are sorted and spilled into one unlinked file,
  * then merged through a heap. A short trace never leaves memory.
  */
 #include <fcntl.h>
@@ -22,6 +22,7 @@ struct run {
 };
 
 struct bt_sort {
+	bt_order_fn compare;
 	int dirfd;
 	int fd; /* spilled runs; -EBADF until the first */
 	struct bt_event *events;
@@ -36,13 +37,14 @@ struct bt_sort {
 	size_t n_heap;
 };
 
-int bt_sort_new(int dirfd, size_t max_events, struct bt_sort **ret)
+int bt_sort_new(int dirfd, size_t max_events, bt_order_fn order, struct bt_sort **ret)
 {
 	_cleanup_(bt_sort_freep) struct bt_sort *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return -ENOMEM;
 	s->fd = -EBADF;
+	s->compare = order;
 	s->dirfd = dirfd;
 	s->max = max_events;
 	s->events = malloc(max_events * sizeof(*s->events));
@@ -67,21 +69,28 @@ struct bt_sort *bt_sort_free(struct bt_sort *s)
 	return NULL;
 }
 
-static int compare(const struct bt_event *a, const struct bt_event *b)
+int bt_order_files(const struct bt_event *a, const struct bt_event *b)
 {
 	if (a->device != b->device)
 		return a->device < b->device ? -1 : 1;
 	if (a->cpu != b->cpu)
 		return a->cpu < b->cpu ? -1 : 1;
-	if (a->time_ns != b->time_ns)
-		return a->time_ns < b->time_ns ? -1 : 1;
+	return iot_cmp_u64(a->time_ns, b->time_ns);
+}
+
+static int compare(const struct bt_sort *s, const struct bt_event *a, const struct bt_event *b)
+{
+	int r = s->compare(a, b);
+
+	if (r)
+		return r;
 	/* Arrival, modulo 2^32: a difference, so that a wrap between neighbours is harmless. */
 	return (int32_t)(a->order - b->order) < 0 ? -1 : a->order != b->order;
 }
 
-static int compare_void(const void *a, const void *b)
+static int compare_void(const void *a, const void *b, void *s)
 {
-	return compare(a, b);
+	return compare(s, a, b);
 }
 
 /* O_TMPFILE where the file system has it, else a name that lives for a moment. */
@@ -103,7 +112,7 @@ static int spill(struct bt_sort *s)
 	struct run *runs;
 	int r;
 
-	qsort(s->events, s->n, sizeof(*s->events), compare_void);
+	qsort_r(s->events, s->n, sizeof(*s->events), compare_void, s);
 	if (s->fd < 0) {
 		s->fd = open_spill(s->dirfd);
 		if (s->fd < 0)
@@ -168,7 +177,7 @@ static bool before(const struct bt_sort *s, size_t a, size_t b)
 {
 	const struct run *x = &s->runs[a], *y = &s->runs[b];
 
-	return compare(&x->buf[x->at], &y->buf[y->at]) < 0;
+	return compare(s, &x->buf[x->at], &y->buf[y->at]) < 0;
 }
 
 static void sift_down(struct bt_sort *s, size_t i)
@@ -196,7 +205,7 @@ int bt_sort_finish(struct bt_sort *s)
 
 	if (!s->n_runs) {
 		if (s->n)
-			qsort(s->events, s->n, sizeof(*s->events), compare_void);
+			qsort_r(s->events, s->n, sizeof(*s->events), compare_void, s);
 		return 0;
 	}
 	if (s->n) {

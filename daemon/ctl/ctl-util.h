@@ -189,6 +189,8 @@ bool ctl_selects(const struct iot_segment_info *info, const struct iot_footer *f
 /* The selections of the block stream's segments, each once; borrowed from the segments. */
 #define CTL_SELECTIONS 8U /* that are worth listing */
 size_t ctl_selections(const struct iot_scan *scan, const char **ret, size_t max);
+/* Other tools' traces among the segments, by what the headers say of them; each once. */
+size_t ctl_sources(const struct iot_scan *scan, const char **ret, size_t max);
 /* May some of the segment be of f's time? true where its times are not known. */
 bool ctl_segment_in_time(const struct iot_segment *s, const struct iot_filter *f);
 /* The stream that a question is about; 0: both. */
@@ -241,6 +243,17 @@ int ctl_file_commit(struct ctl_file *f) IOT_MUST_CHECK;
 /* Within one directory, never over a file; some file systems need two steps for it. */
 int ctl_rename_new(int dirfd, const char *from, const char *to) IOT_MUST_CHECK;
 void ctl_file_abort(struct ctl_file *f); /* nothing after a commit */
+
+/* ---- output-dir.c ---- */
+
+/* -ENOTEMPTY: rename(2) replaces an empty directory and refuses one with files, so nothing older is mixed in. */
+int ctl_directory_check(const char *path) IOT_MUST_CHECK;
+/* One beside path, to be renamed to it. *ret is the caller's. */
+int ctl_directory_make(const char *path, char **ret) IOT_MUST_CHECK;
+/* Our own flat one, with what is in it. */
+void ctl_directory_remove(const char *path);
+
+/* ---- output.c ---- */
 
 #define CTL_STDOUT "standard output"
 /* Prints an output's error unless the reader went away; CTL_OK or CTL_ERROR. */

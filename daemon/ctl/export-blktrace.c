@@ -16,7 +16,6 @@
 
 #include "daemon/ctl/export.h"
 
-#define SORT_EVENTS ((size_t)512 * 1024) /* 24 MiB */
 #define MAX_DEVICES 4096U
 #define MAX_PROCESSES ((size_t)1 << 22)
 #define FIRST_NS 1U
@@ -357,7 +356,7 @@ int export_blktrace(struct iot_scan *scan, const char *dir, const char *note,
 	x.dirfd = dirfd;
 	r = ctl_out_init(&x.out, -EBADF);
 	if (r == 0)
-		r = bt_sort_new(dirfd, SORT_EVENTS, &sort);
+		r = bt_sort_new(dirfd, BT_SORT_EVENTS, bt_order_files, &sort);
 	if (r < 0)
 		return iot_error_set(err, r, "%s", strerror(-r));
 	r = read_requests(&x, scan, sort, &stats, err);

@@ -97,7 +97,7 @@ export_packets_fn export_pcapng IOT_MUST_CHECK;
 
 /* ---- blktrace-events.c: pure ---- */
 
-/* An event on its way into a per-CPU file; 48 bytes, so that a sort moves little. */
+/* An event on its way into a per-CPU file, or out of one; 48 bytes, so that a sort moves little. */
 struct bt_event {
 	uint64_t time_ns;
 	uint64_t sector;
@@ -107,6 +107,7 @@ struct bt_event {
 	uint32_t pid;
 	uint32_t bytes;
 	uint32_t order; /* among events of one time */
+	uint32_t comm;	/* import: number of the name; 0 = not told */
 	uint16_t error;
 };
 #define BT_MAX_CPUS 8192U /* what EV_ID allows; anything above comes from a damaged record */
@@ -118,11 +119,16 @@ size_t bt_translate(const struct iot_request *r, uint32_t device, uint64_t offse
 /* The upper half of blktrace's action: BLK_TC_* of an operation and its flags. */
 uint32_t bt_category(unsigned int op, uint32_t flags);
 
-/* ---- blktrace-sort.c: any number of events by (device, cpu, time), in bounded memory ---- */
+/* ---- blktrace-sort.c: any number of events in any order, in bounded memory ---- */
 
+#define BT_SORT_EVENTS ((size_t)512 * 1024) /* 24 MiB */
 struct bt_sort;
+/* Below 0: a comes first. Where it gives 0, what was added first does. */
+typedef int (*bt_order_fn)(const struct bt_event *a, const struct bt_event *b);
+int bt_order_files(const struct bt_event *a, const struct bt_event *b); /* device, cpu, time */
 /* Spills into unlinked files below dirfd. max_events: held in memory at once. */
-int bt_sort_new(int dirfd, size_t max_events, struct bt_sort **ret) IOT_MUST_CHECK;
+int bt_sort_new(int dirfd, size_t max_events, bt_order_fn order,
+		struct bt_sort **ret) IOT_MUST_CHECK;
 struct bt_sort *bt_sort_free(struct bt_sort *s);
 int bt_sort_add(struct bt_sort *s, const struct bt_event *e) IOT_MUST_CHECK;
 /* After the last add, before the first next. */

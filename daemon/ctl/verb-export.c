@@ -8,7 +8,6 @@
  * to stdout (the verdict then goes to stderr); blktrace needs --output=DIR, which must not exist
  * or be empty. --strict writes nothing unless everything was recomputed and is complete.
  */
-#include <dirent.h>
 #include <sys/stat.h>
 
 #include "daemon/ctl/anonymize-key.h"
@@ -314,56 +313,6 @@ static int export_file(const struct job *job, const char *output)
 
 /* ---- directories ------------------------------------------------------------------------------- */
 
-/* Only our own flat temporary directory. */
-static void remove_directory(const char *path)
-{
-	DIR *dir = opendir(path);
-	struct dirent *e;
-
-	while (dir && (e = readdir(dir)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			unlinkat(dirfd(dir), e->d_name, 0);
-	if (dir)
-		closedir(dir);
-	rmdir(path);
-}
-
-/* rename(2) replaces an empty directory and refuses one with files: no older export is mixed in. */
-static int check_target(const char *path)
-{
-	DIR *dir = opendir(path);
-	bool empty = true;
-	struct dirent *e;
-
-	if (!dir)
-		return errno == ENOENT ? 0 : -errno;
-	while ((e = readdir(dir)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			empty = false;
-	closedir(dir);
-	return empty ? 0 : -ENOTEMPTY;
-}
-
-static int make_temp_directory(const char *path, char **ret)
-{
-	_cleanup_free_ char *temp = NULL;
-	mode_t mask = umask(0);
-
-	umask(mask);
-	if (asprintf(&temp, "%s.tmp-XXXXXX", path) < 0)
-		return -ENOMEM;
-	if (!mkdtemp(temp))
-		return -errno;
-	if (chmod(temp, 0777 & ~mask) < 0) {
-		int r = -errno;
-
-		rmdir(temp);
-		return r;
-	}
-	*ret = IOT_TAKE_PTR(temp);
-	return 0;
-}
-
 static int export_directory(const struct ctl *c, struct iot_scan *scan, const struct format *format,
 			    const char *output)
 {
@@ -375,7 +324,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	char record[128], note[160];
 	int r;
 
-	r = check_target(output);
+	r = ctl_directory_check(output);
 	if (r == -ENOTEMPTY)
 		return ctl_fail(CTL_ERROR, "%s: is not empty; name another directory with --output",
 				output);
@@ -388,7 +337,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	if (r < 0)
 		return fail_errno(r, &err, "input");
 	snprintf(note, sizeof(note), "iotraced %s: %s", IOTRACED_VERSION, record);
-	r = make_temp_directory(output, &temp);
+	r = ctl_directory_make(output, &temp);
 	if (r < 0 || !temp)
 		return fail_errno(r, NULL, output);
 	ctl_progress_begin(&progress, scan, -1);
@@ -402,7 +351,7 @@ static int export_directory(const struct ctl *c, struct iot_scan *scan, const st
 	if (r == 0 && rename(temp, output) < 0)
 		r = -errno;
 	if (r < 0) {
-		remove_directory(temp);
+		ctl_directory_remove(temp);
 		return fail_errno(r, &err, output);
 	}
 	ctl_note_device(c, scan, stats.requests + stats.observations);

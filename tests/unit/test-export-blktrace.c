@@ -135,7 +135,7 @@ static void check_sort(size_t max_events, uint32_t n)
 	int r;
 
 	assert_true(dirfd >= 0);
-	assert_int_equal(bt_sort_new(dirfd, max_events, &s), 0);
+	assert_int_equal(bt_sort_new(dirfd, max_events, bt_order_files, &s), 0);
 	for (uint32_t i = 0; i < n; i++) {
 		x = x * 1664525 + 1013904223;
 		e = (struct bt_event){.time_ns = (x >> 8) % 50,

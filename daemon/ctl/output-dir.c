@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/*
+ * output-dir.c - a directory of files that appears whole or not at all: filled beside its place, then renamed.
+ */
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include "daemon/ctl/ctl-util.h"
+
+void ctl_directory_remove(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+
+	while (dir && (e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			unlinkat(dirfd(dir), e->d_name, 0);
+	if (dir)
+		closedir(dir);
+	rmdir(path);
+}
+
+int ctl_directory_check(const char *path)
+{
+	DIR *dir = opendir(path);
+	struct dirent *e;
+	int r = 0;
+
+	if (!dir)
+		return errno == ENOENT ? 0 : -errno;
+	while (r == 0 && (errno = 0, e = readdir(dir)))
+		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+			r = -ENOTEMPTY;
+	if (r == 0)
+		r = -errno;
+	closedir(dir);
+	return r;
+}
+
+int ctl_directory_make(const char *path, char **ret)
+{
+	_cleanup_free_ char *temp = NULL;
+	mode_t mask = umask(0);
+
+	umask(mask);
+	if (asprintf(&temp, "%s.tmp-XXXXXX", path) < 0)
+		return -ENOMEM;
+	if (!mkdtemp(temp))
+		return -errno;
+	if (chmod(temp, 0777 & ~mask) < 0) {
+		int r = -errno;
+
+		rmdir(temp);
+		return r;
+	}
+	*ret = IOT_TAKE_PTR(temp);
+	return 0;
+}
