@@ -63,6 +63,7 @@ struct ctl {
 	bool chain;		   /* segments */
 	uint64_t interval_ns;	   /* top; 0 = not given */
 	uint64_t count;		   /* top; 0 = not given */
+	uint64_t segment_bytes;	   /* import; 0 = not given */
 };
 
 /* What a verb is and takes beside the options of all. */
@@ -83,6 +84,7 @@ struct ctl {
 #define CTL_TAKES_CHAIN (1U << 12)   /* --chain */
 #define CTL_TAKES_TOP (1U << 13)     /* --interval --count */
 #define CTL_TAKES_FORMAT (1U << 14)  /* --format */
+#define CTL_TAKES_IMPORT (1U << 15)  /* --segment-size */
 
 struct ctl_verb {
 	const char *name;
@@ -109,6 +111,7 @@ int verb_follow(struct ctl *c, int argc, char **argv);
 int verb_report(struct ctl *c, int argc, char **argv);
 int verb_verify(struct ctl *c, int argc, char **argv);
 int verb_recover(struct ctl *c, int argc, char **argv);
+int verb_import(struct ctl *c, int argc, char **argv);
 int verb_export(struct ctl *c, int argc, char **argv);
 int verb_replay(struct ctl *c, int argc, char **argv);
 int verb_explain(struct ctl *c, int argc, char **argv);

@@ -90,13 +90,21 @@ static char *put_what(char *p, const struct iot_request *r, const struct iot_ren
 	return p;
 }
 
-static char *put_who(char *p, const struct iot_request *r)
+static char *put_number_unless(char *p, bool unknown, uint64_t v)
+{
+	if (!unknown)
+		return put_number(p, v);
+	*p++ = ',';
+	return p;
+}
+
+static char *put_who(char *p, const struct iot_request *r, const struct iot_render *ctx)
 {
 	if (r->submitter == IOT_SUBMITTER_NONE) {
 		p = iot_put_str(p, ",,,");
 	} else {
 		p = put_number(p, r->pid);
-		p = put_number(p, r->tgid);
+		p = put_number_unless(p, ctx->imported && !r->tgid, r->tgid);
 		p = put_text(p, r->comm, sizeof(r->comm));
 		*p++ = ',';
 	}
@@ -118,13 +126,13 @@ size_t export_csv_line(char *buf, const struct iot_request *r, const struct iot_
 	p = put_known(p, r->insert_ns);
 	p = put_known(p, r->issue_ns);
 	p = put_known(p, r->complete_ns);
-	p = put_who(p, r);
+	p = put_who(p, r, ctx);
 	if (r->complete_ns)
 		p = iot_put_u64(p, r->complete_cpu);
 	*p++ = ',';
 	p = put_number(p, r->requeues);
 	p = put_number(p, r->merges);
-	p = put_number(p, r->segments);
+	p = put_number_unless(p, ctx->imported, r->segments);
 	p = put_known(p, r->issue_last_ns);
 	if (r->issue_ns)
 		p = iot_put_u64(p, r->issue_cpu);
@@ -132,7 +140,7 @@ size_t export_csv_line(char *buf, const struct iot_request *r, const struct iot_
 	if (r->hwq != IOT_HWQ_NONE)
 		p = iot_put_u64(p, r->hwq);
 	*p++ = ',';
-	p = put_number(p, r->status);
+	p = put_number_unless(p, ctx->imported, r->status);
 	p = iot_put_str(p,
 			r->submitter < IOT_ARRAY_SIZE(submitters) ? submitters[r->submitter] : "");
 	*p++ = ',';

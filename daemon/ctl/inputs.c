@@ -189,6 +189,7 @@ const char *ctl_naming_set(struct ctl_naming *n, struct iot_segment *s, const st
 		render->seq = info->seq;
 		render->swap_out = info->swap_out;
 		render->swap_in = info->swap_in;
+		render->imported = iot_segment_imported(info);
 		memcpy(render->capture, ctl_hex_id(info->capture_id, hex), sizeof(render->capture));
 	}
 	render->part = r->part == r->dev ? NULL : cached_name(n, r->part);

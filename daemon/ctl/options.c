@@ -44,9 +44,10 @@ const char ctl_help_flow[] =
 	"     --probe NAME         packets: observed at this probe\n";
 
 const char ctl_help_verb_options[] =
-	"     --format FORMAT      export, status: one of the formats of the verb\n"
+	"     --format FORMAT      export, import, status: one of the formats of the verb\n"
 	"     --anonymize KEYFILE  export: replace names and addresses by keyed hashes\n"
-	"  -o --output PATH        export, recover, status: file, or directory\n"
+	"  -o --output PATH        export, import, recover, status: file, or directory\n"
+	"     --segment-size SIZE  import: of a file, about (64MiB)\n"
 	"     --strict             export: write nothing unless the record is complete\n"
 	"     --force              export: replace a file that exists\n"
 	"     --verbose            verify: every reason, also where many are alike\n"
@@ -102,6 +103,7 @@ enum {
 	OPT_STATE,
 	OPT_INTERVAL,
 	OPT_COUNT,
+	OPT_SEGMENT_SIZE,
 	OPT_VERSION,
 };
 
@@ -140,6 +142,7 @@ static const struct option long_options[] = {
 	{"state", required_argument, NULL, OPT_STATE},
 	{"interval", required_argument, NULL, OPT_INTERVAL},
 	{"count", required_argument, NULL, OPT_COUNT},
+	{"segment-size", required_argument, NULL, OPT_SEGMENT_SIZE},
 	{"help", no_argument, NULL, 'h'},
 	{"version", no_argument, NULL, OPT_VERSION},
 	{NULL, 0, NULL, 0},
@@ -539,6 +542,11 @@ int ctl_parse_options(struct ctl *c, int argc, char **argv, int *ret_first, stru
 				return iot_error_set(err, -EINVAL,
 						     "--count: '%s' is no number of windows",
 						     optarg);
+			break;
+		case OPT_SEGMENT_SIZE:
+			if (iot_parse_size(optarg, &c->segment_bytes) < 0 || !c->segment_bytes)
+				return iot_error_set(err, -EINVAL,
+						     "--segment-size: '%s' is no size", optarg);
 			break;
 		case OPT_CACHEABILITY:
 			c->cacheability = true;

@@ -100,7 +100,7 @@ static int key_of(struct rank *rk, const struct iot_segment_info *info, const st
 			*ret = unknown(0);
 			return 0;
 		}
-		key.number = r->tgid;
+		key.number = r->tgid ? r->tgid : r->pid; /* imported: the thread is all there is */
 		break;
 	case CTL_BY_CGROUP:
 		if (!r->cgroup) {

@@ -6,6 +6,7 @@
  *   first_ns, last_ns   wall clock of the recorded time, strings
  *   between_captures_ns of the whole record, the time between captures, in which nothing was recorded; a string
  *   selections  of which devices requests were recorded, the headers' texts; at most 8
+ *   sources     of imported traces, what the headers say: the tool, a colon, numbers; at most 8
  *   segments, torn, captures, hosts, file_bytes, requests, lost, lost_bytes
  *   losses_final   false: lost counts what is known so far, see unsealed.c
  *   written, read   bytes, without_swap_bytes, swap_out_bytes or swap_in_bytes: data of records and ledger
@@ -184,6 +185,7 @@ struct json_object *report_view_json(const struct report_view *v)
 {
 	struct json_object *o = json_object_new_object(), *devices = json_object_new_array();
 	struct json_object *selections = json_object_new_array();
+	struct json_object *sources = json_object_new_array();
 
 	add(o, "record", ctl_verdict_json(&v->verdict));
 	add(o, "first_ns", ctl_json_id(v->first_ns));
@@ -193,6 +195,9 @@ struct json_object *report_view_json(const struct report_view *v)
 	for (size_t i = 0; i < v->n_selections; i++)
 		json_object_array_add(selections, ctl_json_text(v->selections[i]));
 	add(o, "selections", selections);
+	for (size_t i = 0; i < v->n_sources; i++)
+		json_object_array_add(sources, ctl_json_text(v->sources[i]));
+	add(o, "sources", sources);
 	add(o, "between_captures_ns", ctl_json_id(v->between_ns));
 	add(o, "captures", ctl_json_u64(v->n_captures));
 	add(o, "hosts", ctl_json_u64(v->n_hosts));

@@ -42,6 +42,9 @@ static void print_head(const struct report_view *v, FILE *f, bool color)
 		if (v->n_selections > 1 || strcmp(v->selections[i], "all") != 0)
 			fprintf(f, "\n%s%s", i ? "          " : "Selected  ",
 				ctl_printable(v->selections[i], text, sizeof(text)));
+	for (size_t i = 0; i < v->n_sources; i++)
+		fprintf(f, "\n%s%s", i ? "          " : "Imported  ",
+			ctl_printable(v->sources[i], text, sizeof(text)));
 	fprintf(f, "\nRequests  %s recorded, ", ctl_human_count(v->requests, a));
 	if (v->losses_final)
 		fprintf(f, "%s lost", ctl_human_count(v->lost, b));

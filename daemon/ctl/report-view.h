@@ -30,6 +30,8 @@ struct report_view {
 	uint64_t last_ns;
 	const char *selections[CTL_SELECTIONS]; /* what was recorded; each once */
 	size_t n_selections;
+	const char *sources[CTL_SELECTIONS]; /* other tools' traces; each once */
+	size_t n_sources;
 	uint64_t between_ns;	   /* of the whole record: between captures, not recorded */
 	struct report_span *spans; /* one per segment */
 	size_t n_spans;

@@ -198,18 +198,37 @@ void ctl_selected_check(const struct iot_scan *scan, const struct iot_filter *f,
 	}
 }
 
+static void add_text(const char **texts, size_t *n, size_t max, const char *text)
+{
+	for (size_t k = 0; k < *n; k++)
+		if (strcmp(texts[k], text) == 0)
+			return;
+	if (*n < max)
+		texts[(*n)++] = text;
+}
+
 size_t ctl_selections(const struct iot_scan *scan, const char **ret, size_t max)
 {
 	size_t n = 0;
 
-	for (size_t i = 0; i < iot_scan_n_segments(scan) && n < max; i++) {
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
 		const struct iot_segment_info *info = iot_segment_info(iot_scan_segment(scan, i));
-		bool known = info->stream != IOT_STREAM_BLOCK;
 
-		for (size_t k = 0; k < n && !known; k++)
-			known = strcmp(ret[k], info->selection) == 0;
-		if (!known)
-			ret[n++] = info->selection;
+		if (info->stream == IOT_STREAM_BLOCK)
+			add_text(ret, &n, max, info->selection);
+	}
+	return n;
+}
+
+size_t ctl_sources(const struct iot_scan *scan, const char **ret, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < iot_scan_n_segments(scan); i++) {
+		const struct iot_segment_info *info = iot_segment_info(iot_scan_segment(scan, i));
+
+		if (iot_segment_imported(info))
+			add_text(ret, &n, max, info->source);
 	}
 	return n;
 }

@@ -234,6 +234,7 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 	v->losses_unfilterable &= v->lost != 0;
 	count_origins(scan, v);
 	v->n_selections = ctl_selections(scan, v->selections, IOT_ARRAY_SIZE(v->selections));
+	v->n_sources = ctl_sources(scan, v->sources, IOT_ARRAY_SIZE(v->sources));
 	report_sort(&v->report);
 	r = ctl_cover_between(scan, IOT_STREAM_BLOCK, &v->between_ns);
 	if (r < 0)

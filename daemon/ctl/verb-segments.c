@@ -114,6 +114,7 @@ static struct json_object *row_json(const struct row *row)
 	json_object_object_add(o, "host", ctl_json_text(row->info->host));
 	json_object_object_add(o, "kernel", ctl_json_text(row->info->kernel));
 	json_object_object_add(o, "anonymized", ctl_json_text(row->info->anonymized));
+	json_object_object_add(o, "source", ctl_json_text(row->info->source));
 	json_object_object_add(o, "capture",
 			       json_object_new_string(ctl_hex_id(row->info->capture_id, id)));
 	json_object_object_add(o, "seq", ctl_json_u64(row->info->seq));
@@ -177,7 +178,8 @@ static void row_cells(struct ctl_table *t, const struct row *row, bool narrow)
 		ctl_table_cell(t, "%s", row->shipped ? "yes" : row->footer ? "no" : "-");
 	ctl_table_cell(t, "%.19s", ctl_human_time(row->first_ns, buf));
 	ctl_table_cell(t, "%.19s", row->last_ns ? ctl_human_time(row->last_ns, buf) : "-");
-	ctl_table_cell(t, "%s", row->state);
+	ctl_table_cell(t, "%s",
+		       row->footer && iot_segment_imported(row->info) ? "imported" : row->state);
 	ctl_table_cell(t, "%s", row->footer ? iot_seal_reason_name(row->footer->reason) : "-");
 	if (row->records)
 		ctl_table_cell(t, "%.1f", (double)iot_segment_size(row->s) / (double)row->records);

@@ -102,6 +102,14 @@ static const struct ctl_verb verbs[] = {
 	 "What was lost is in OUTPUT.loss.json beside the output. A file that exists is\n"
 	 "replaced with --force only.\n",
 	 "iotracectl export --format=csv --output trace.csv --since -1h"},
+	{"import", "TRACE...", "Make segments of a trace of blktrace, blkparse or perf",
+	 verb_import, CTL_TAKES_OUTPUT | CTL_TAKES_FORMAT | CTL_TAKES_IMPORT,
+	 "TRACE: files of blktrace (sda for sda.blktrace.0 and all beside it, or the\n"
+	 "directory), or text of blkparse or perf script; - is standard input. The format\n"
+	 "is found out, or said: --format=blktrace, blkparse or perf. --output: a new\n"
+	 "directory. What such a tool lost is not known, so that no verdict on its trace is\n"
+	 "better than unknown.\n",
+	 "iotracectl import --output /tmp/sda sda.blktrace.0 sda.blktrace.1"},
 };
 
 const struct ctl_verb *ctl_find_verb(const char *name)
@@ -199,6 +207,7 @@ int ctl_check_usage(const struct ctl *c, const struct ctl_verb *verb, int argc, 
 		{"--chain", c->chain, CTL_TAKES_CHAIN},
 		{"--interval", c->interval_ns, CTL_TAKES_TOP},
 		{"--count", c->count, CTL_TAKES_TOP},
+		{"--segment-size", c->segment_bytes, CTL_TAKES_IMPORT},
 	};
 	const struct {
 		const char *option;

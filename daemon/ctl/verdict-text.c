@@ -96,20 +96,31 @@ static bool same_about(const char *a, const struct reason *x, const char *b, con
 	return x->segment == y->segment && strncmp(a, b, x->segment) == 0;
 }
 
-/* Whatever the numbers and probes: a file rebuilt from a torn one knows none of this. */
-static bool follows_from_recovery(const struct reason *r)
+static bool begins(const struct reason *r, const char *words)
 {
-	return strncmp(r->what, "recovered file", 14) != 0 &&
-	       (strstr(r->what, "not known") || strstr(r->what, "not attached throughout"));
+	return strncmp(r->what, words, strlen(words)) == 0;
 }
 
-static bool is_recovered(const struct iot_verdict *v, size_t i, const struct reason *r)
+/* Such a file knows little of its books, and says so first. */
+static bool is_origin(const struct reason *r)
+{
+	return begins(r, "recovered file") || begins(r, "imported");
+}
+
+/* Whatever the numbers and probes: a file rebuilt from a torn one, or from another tool's, knows none of this. */
+static bool follows_from_origin(const struct reason *r)
+{
+	return !is_origin(r) &&
+	       (strstr(r->what, "not known") || strstr(r->what, "not attached throughout") ||
+		strstr(r->what, "cannot be counted"));
+}
+
+static bool has_origin(const struct iot_verdict *v, size_t i, const struct reason *r)
 {
 	for (size_t k = 0; k < v->n_reasons; k++) {
 		struct reason other = split_reason(v->reasons[k]);
 
-		if (same_about(v->reasons[i], r, v->reasons[k], &other) &&
-		    strncmp(other.what, "recovered file", 14) == 0)
+		if (same_about(v->reasons[i], r, v->reasons[k], &other) && is_origin(&other))
 			return true;
 	}
 	return false;
@@ -122,7 +133,7 @@ static bool joins(const struct iot_verdict *v, size_t i, size_t k)
 
 	if (!same_about(v->reasons[i], &a, v->reasons[k], &b))
 		return false;
-	if (follows_from_recovery(&a) && follows_from_recovery(&b) && is_recovered(v, i, &a))
+	if (follows_from_origin(&a) && follows_from_origin(&b) && has_origin(v, i, &a))
 		return true;
 	return a.probe && b.probe && strcmp(a.what, b.what) == 0;
 }
@@ -141,7 +152,7 @@ static void print_reason(FILE *f, const struct iot_verdict *v, size_t i, const c
 	ctl_printable(v->reasons[i], text, sizeof(text));
 	if (n == 1)
 		fprintf(f, "%s  - %s\n", prefix, text);
-	else if (follows_from_recovery(&r) && is_recovered(v, i, &r))
+	else if (follows_from_origin(&r) && has_origin(v, i, &r))
 		fprintf(f,
 			"%s  - %.*shence its time, counters and missed runs are not known (%zu "
 			"reasons)\n",

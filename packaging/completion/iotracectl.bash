@@ -5,7 +5,7 @@
 # tests/unit/test-completion.sh; the two functions below are the same in _iotracectl (zsh).
 
 _iotracectl_verbs() {
-	echo status top inflight rotate flush probes config segments cat follow report replay explain drops verify recover archive export
+	echo status top inflight rotate flush probes config segments cat follow report replay explain drops verify recover archive export import
 }
 
 # _iotracectl_options VERB	what goes with it, without what goes with all of them ("": that)
@@ -25,6 +25,7 @@ _iotracectl_options() {
 	drops) echo "$time $flow --per-capture" ;;
 	verify) echo --verbose ;;
 	recover) echo --output ;;
+	import) echo --format --output --segment-size ;;
 	export) echo "$filters --format --anonymize --output --strict --force" ;;
 	esac
 }
@@ -66,7 +67,7 @@ _iotracectl() {
 		mapfile -t COMPREPLY < <(compgen -W "$(printf '%s ' /sys/class/block/* | sed 's|/sys/class/block/||g')" -- "$cur")
 		return
 		;;
-	--since | --until | --pid | --comm | --min-latency | --id | --flow | --probe | --top | --logical-bytes | --interval | --count) return ;;
+	--since | --until | --pid | --comm | --min-latency | --id | --flow | --probe | --top | --logical-bytes | --interval | --count | --segment-size) return ;;
 	--socket | --output | -o | --resolve | --state | --html | --anonymize)
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return

@@ -25,6 +25,8 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/b" "$work/p" "$work/torn" "$work/out"
 "$tools/make-segment" "$work/b" segments=2 requests=60 lost=3 >/dev/null || bail "archive" "make-segment failed"
 "$tools/make-packets" "$work/p" lost || bail "archive" "make-packets failed"
+"$ctl" export --format=blktrace --output "$work/bt" "$work/b" || bail "archive" "export failed"
+tail -c +2 tests/fuzz/seeds/import/perf >"$work/perf.txt"
 first=$(find "$work/b" -name '*1.iot')
 head -c 2300 "$first" >"$work/torn/t.open"
 
@@ -72,6 +74,8 @@ out=$work/out
 sweep "export csv" scratch="$out" -- export --format=csv --output "$out/x.csv" "$work/b"
 sweep "export jsonl" scratch="$out" -- export --format=jsonl --output "$out/x.jsonl" "$work/p"
 sweep "export pcapng" scratch="$out" -- export --format=pcapng --output "$out/x.pcapng" "$work/p"
+sweep "import blktrace" scratch="$out" -- import --output "$out/x" "$work/bt"
+sweep "import perf" scratch="$out" -- import --output "$out/x" "$work/perf.txt"
 sweep "recover" scratch="$out" -- recover --output "$out/r.iot" "$work/torn/t.open"
 
 

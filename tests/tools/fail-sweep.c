@@ -185,34 +185,54 @@ static void take(int fd, struct text *t)
 	close(fd);
 }
 
+/* Files, and directories of files. */
 static void clean_scratch(const char *dir)
 {
 	DIR *d = dir ? opendir(dir) : NULL;
 	const struct dirent *e;
 
-	while (d && (e = readdir(d)))
-		if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-			must(unlinkat(dirfd(d), e->d_name, 0) == 0, e->d_name);
+	while (d && (e = readdir(d))) {
+		char path[1024];
+
+		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
+			continue;
+		if (unlinkat(dirfd(d), e->d_name, 0) == 0)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		clean_scratch(path);
+		must(unlinkat(dirfd(d), e->d_name, AT_REMOVEDIR) == 0, e->d_name);
+	}
 	if (d)
 		closedir(d);
 }
 
-static void look_at_scratch(const char *dir, struct run *r)
+static void look_at_scratch(const char *dir, const char *prefix, struct run *r)
 {
 	DIR *d = dir ? opendir(dir) : NULL;
 	const struct dirent *e;
 
 	while (d && (e = readdir(d))) {
+		char path[1024], name[512];
+		struct stat st;
 		struct text t;
 		int fd;
 
 		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
 			continue;
+		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		snprintf(name, sizeof(name), "%s%s", prefix, e->d_name);
 		must(r->n_files < MAX_FILES, "too many files");
-		fd = openat(dirfd(d), e->d_name, O_RDONLY | O_CLOEXEC);
-		must(fd >= 0, e->d_name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		must(fd >= 0 && fstat(fd, &st) == 0, e->d_name);
+		snprintf(r->files[r->n_files].name, sizeof(r->files->name), "%.255s", name);
+		if (S_ISDIR(st.st_mode)) {
+			close(fd);
+			r->files[r->n_files++].hash = 0;
+			strcat(name, "/");
+			look_at_scratch(path, name, r);
+			continue;
+		}
 		take(fd, &t);
-		snprintf(r->files[r->n_files].name, sizeof(r->files->name), "%s", e->d_name);
 		r->files[r->n_files++].hash = XXH64(t.data, t.size, 0);
 		free(t.data);
 	}
@@ -269,7 +289,7 @@ static void run(const struct options *o, char **argv, uint64_t at, struct run *r
 	ret->status = wait_for(pid, &ret->late);
 	take(out, &ret->out);
 	take(err, &ret->err);
-	look_at_scratch(o->scratch, ret);
+	look_at_scratch(o->scratch, "", ret);
 }
 
 static void run_done(struct run *r)

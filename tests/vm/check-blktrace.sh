@@ -30,9 +30,11 @@ assert_eq "blkparse reads the export without complaint" "" "$(cat "$session/ours
 # Seen on 7.2: its blktrace hands a version 1 reader no FUA write at all (the kernel's own trace events show them, and
 # test-block-nvme.sh holds our record of them against those), so there is nothing to compare them with.
 release=$(sed -n "s/^release='\(.*\)'/\1/p" "$session"/phase.*/meta)
+fua=true
 if [ "${release%%.*}" -ge 7 ] && ! grep -q '^. WF' "$session/theirs.events"; then
 	assert_eq "blktrace: FUA writes that this kernel's blktrace does not show" 5 "$(grep -c '^D WF' "$session/ours.events")"
 	sed -i '/^. WF/d' "$session/ours.events"
+	fua=false
 fi
 assert_num "blktrace: something was recorded" "$(wc -l <"$session/theirs.events")" -gt 700
 
@@ -44,6 +46,23 @@ for action in D C; do
 	assert_eq "blktrace: the same $action" "" \
 		"$(diff "$session/theirs.$action" "$session/ours.$action" | grep '^[<>]' | head -n 6 | tr '\n' ';')"
 done
+
+# What blktrace recorded, imported: the same requests of each operation, with as many bytes and merges, by the same processes.
+assert_status "import" 0 "$ctl" import --output "$session/imported" "$session/theirs"
+"$ctl" verify "$session/imported" >"$session/imported.verify"
+assert_eq "import: unknown" 11 $?
+assert_grep "import: and by whom" 'imported from blktrace' "$session/imported.verify"
+requests() {
+	"$ctl" cat --json "$1" 2>/dev/null | jq -c --arg disk "$2" --argjson fua "$fua" 'select(.disk == $disk and ($fua or (.flags | index("fua") | not)))'
+}
+requests "$session/imported" bt >"$session/theirs.json"
+requests "$session/state" "$disk" >"$session/ours.json"
+# sums FILE	of each operation: requests, bytes, merges and requeues; then how many each process began
+sums() {
+	jq -sc 'group_by(.op)[] | [.[0].op, length] + (map([.bytes, .bytes_done, .merges, .requeues]) | transpose | map(add)),
+		(map(select(.submitter == "start") | .comm) | group_by(.) | map({(.[0]): length}) | add)' "$1"
+}
+assert_eq "import: $(wc -l <"$session/theirs.json") requests, as recorded here" "$(sums "$session/ours.json")" "$(sums "$session/theirs.json")"
 
 # "KEY MICROSECONDS" of the n-th request of each place
 latencies() {

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: BSD-2-Clause
+/* Texts of other tools, and how requests are made of events. Whole imports: tests/live/test-import.sh. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/import-world.h"
+
+/* ---- perf --------------------------------------------------------------------------------------- */
+
+#define AT "[001]   474.000"
+
+static void test_perf(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_perf,
+	     "# captured on: today\n\n"
+	     "              dd 12365 " AT
+	     "010:                        block:block_getrq: 254,0 RA 64 + 32 [dd]\n"
+	     "              dd 12365 " AT "011:                     block:block_io_start: 254,0 RA "
+	     "16384 () 64 + 32 0x2,0,4 [dd]\n"
+	     "              dd 12365 " AT "012:                    block:block_rq_insert: 254,0 RA "
+	     "16384 () 64 + 32 0x2,0,4 [dd]\n"
+	     "   kworker/0:1H-kb 44/45 [000]   474.000020:  1   block:block_rq_issue: 254,0 RA "
+	     "16384 () 64 + 32 [kworker/0:1H]\n"
+	     "\tffffffff81234567 blk_mq_start_request+0x12 ([kernel.kallsyms])\n"
+	     "              sh     1 [000]   474.000021:   sched:sched_switch: prev_comm=sh "
+	     "prev_pid=1 ==> next\n"
+	     "              dd 12365 " AT "022:   block:block_plug: [dd]\n"
+	     "            swap     0 [003]   474.000030:  block:block_rq_complete: 254,0 RA () 64 "
+	     "+ 32 0x2,0,4 [-5]\n"
+	     "            swap     0 [003]   474.000031:  block:block_rq_error: 254,0 RA () 64 + "
+	     "32 0x2,0,4 [-5]\n");
+	assert_int_equal(w.n, 1);
+	assert_string_equal(times(&w.requests[0], 474000000000), "11 12 20 20 30");
+	assert_int_equal(w.requests[0].dev, IOT_DEV(254, 0));
+	assert_int_equal(w.requests[0].sector, 64);
+	assert_int_equal(w.requests[0].bytes, 16384);
+	assert_int_equal(w.requests[0].bytes_done, 0);
+	assert_int_equal(w.requests[0].error, -5);
+	assert_int_equal(w.requests[0].op, IOT_OP_READ);
+	assert_int_equal(w.requests[0].flags, IOT_FLAG_AHEAD);
+	assert_int_equal(w.requests[0].pid, 12365);
+	assert_int_equal(w.requests[0].tgid, 0);
+	assert_string_equal(w.requests[0].comm, "dd");
+	assert_int_equal(w.requests[0].submitter, IOT_SUBMITTER_START);
+	assert_int_equal(w.requests[0].complete_cpu, 3);
+	assert_int_equal(w.requests[0].issue_cpu, 0);
+	assert_int_equal(w.requests[0].hwq, IOT_HWQ_NONE);
+	assert_int_equal(w.n_open, 0);
+	assert_int_equal(w.im.n_events, 8);
+	assert_int_equal(w.im.n_ignored, 3);
+	assert_false(w.im.dated);
+	done(&w);
+}
+
+static void test_perf_lost(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_perf,
+	     "dd 1 " AT "010: block:block_rq_issue: 8,0 R 512 () 1 + 1 [dd]\n"
+	     "dd 1 " AT "015: PERF_RECORD_LOST lost 7\n"
+	     "dd 1 " AT "020: block:block_rq_complete: 8,0 R () 1 + 1 [0]\n"
+	     "LOST 3 events!\n"
+	     "CPU:2 [LOST 5 EVENTS]\n");
+	assert_int_equal(w.im.n_lost, 15);
+	assert_false(w.im.lost_unknown);
+	assert_int_equal(w.im.n_windows, 3);
+	assert_int_equal(w.im.windows[0].n, 7);
+	assert_int_equal(w.im.windows[0].t0_ns, 474000010000);
+	assert_int_equal(w.im.windows[0].t1_ns, 474000020000);
+	done(&w);
+	text(&w, import_perf,
+	     "dd 1 " AT "010: block:block_rq_issue: 8,0 R 512 () 1 + 1 [dd]\n"
+	     "Processed 10 events and lost 2 chunks!\n");
+	assert_true(w.im.lost_unknown);
+	assert_int_equal(w.n_open, 1);
+	done(&w);
+}
+
+/* The name of a process may be anything. */
+static void test_names(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_perf,
+	     "  a 1 [002] 3.5: x 77 " AT "010: block:block_rq_issue: 8,0 W 512 () 1 + 1 [a] [b]\n"
+	     "  a\nb 78 " AT "011: block:block_rq_issue: 8,0 W 512 () 2 + 1 [a\nb]\n"
+	     "x 1 " AT "020: block:block_rq_complete: 8,0 W () 2 + 1 [0]\n");
+	assert_int_equal(w.n, 1);
+	assert_string_equal(w.requests[0].comm, "a\nb");
+	assert_int_equal(w.requests[0].pid, 78);
+	assert_int_equal(w.n_open, 1);
+	assert_string_equal(w.open[0].comm, "a] [b");
+	assert_int_equal(w.open[0].pid, 77);
+	done(&w);
+	text(&w, import_blkparse,
+	     "  8,0    1        1     0.000000000  9  D   W 1 + 1 [x\n] [y\n\n]\n"
+	     "  8,0    1        2     0.000001000  9  C   W 1 + 1 [0]\n");
+	assert_int_equal(w.n, 1);
+	assert_string_equal(w.requests[0].comm, "x\n] [y\n\n");
+	done(&w);
+}
+
+/* ---- blkparse ----------------------------------------------------------------------------------- */
+
+static void test_blkparse(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_blkparse,
+	     "Input file sda.blktrace.0 added\n"
+	     "  8,0    1        0     0.000000000     0  m   N a message\n"
+	     "  8,0    1        1     0.000000000   700  Q  WS 100 + 8 [fio]\n"
+	     "  8,0    1        2     0.000001000   700  G  WS 100 + 8 [fio]\n"
+	     "  8,0    1        3     0.000002000   700  Q  WS 108 + 8 [fio]\n"
+	     "  8,0    1        4     0.000003000   700  M  WS 108 + 8 [fio]\n"
+	     "  8,0    1        5     0.000004000   700  Q  WS 92 + 8 [fio]\n"
+	     "  8,0    1        6     0.000005000   700  F  WS 92 + 8 [fio]\n"
+	     "  8,0    1        7     0.000006000   700  P   N [fio]\n"
+	     "  8,0    1        8     0.000007000   700  U   N [fio] 1\n"
+	     "  8,0    1        9     0.000008000   700  I  WS 92 + 24 [fio]\n"
+	     "  8,0    1       10     0.000009000   700  D  WS 92 + 24 (    1000) [fio]\n"
+	     "  8,0    1       11     0.000010000   700  R  WS 92 + 24 [0]\n"
+	     "  8,0    1       12     0.000011000   700  D  WS 92 + 24 [fio]\n"
+	     "  8,0    2        1     0.000015000     0  C  WS 92 + 8 (  5000) [0]\n"
+	     "  8,0    2        2     0.000016000     0  C  WS 100 + 16 [0]\n"
+	     "  8,0    1       13     0.000017000   701  D   R 36 (12 00 00 00) [sg_inq]\n"
+	     "  8,0    1       14     0.000018000   701  C   R (12 00 00 00) [0]\n"
+	     "  8,0    1       15     0.000019000   702  Q FWS [sync]\n"
+	     "  8,0    1       16     0.000020000   702  G FWS [sync]\n"
+	     "  8,0    1       17     0.000021000    80  D  FN [kworker]\n"
+	     "  8,0    1       18     0.000022000     0  C  FN 0 [0]\n"
+	     "  8,0    1       19     0.000023000     0  C  WS 0 [0]\n"
+	     "CPU1 (sda):\n Reads Queued:           0,        0KiB\n\nTotal (sda):\n"
+	     "Events (8,0): 21 entries\nSkips: 1 forward (40 -  65.6%)\n");
+	assert_int_equal(w.n, 4);
+	assert_string_equal(times(&w.requests[0], 1), "1 8 9 11 16");
+	assert_int_equal(w.requests[0].sector, 92);
+	assert_int_equal(w.requests[0].bytes, 24 * 512);
+	assert_int_equal(w.requests[0].bytes_done, 24 * 512);
+	assert_int_equal(w.requests[0].merges, 2);
+	assert_int_equal(w.requests[0].requeues, 1);
+	assert_int_equal(w.requests[0].flags, IOT_FLAG_SYNC | IOT_FLAG_PARTIAL);
+	assert_int_equal(w.requests[1].op, IOT_OP_DRV_IN);
+	assert_int_equal(w.requests[1].bytes, 36);
+	assert_true(w.requests[1].sector == IOT_SECTOR_NONE);
+	assert_true(w.requests[1].flags & IOT_FLAG_NO_START);
+	assert_int_equal(w.requests[2].op, IOT_OP_FLUSH);
+	assert_string_equal(times(&w.requests[2], 1), "- - 21 21 22");
+	assert_int_equal(w.requests[3].op, IOT_OP_WRITE);
+	assert_int_equal(w.requests[3].bytes, 0);
+	assert_string_equal(times(&w.requests[3], 1), "20 - - - 23");
+	assert_string_equal(w.requests[3].comm, "sync");
+	assert_int_equal(w.n_open, 0);
+	assert_int_equal(w.counts.only_end, 0);
+	assert_int_equal(w.im.n_lost, 40);
+	assert_string_equal(w.im.devices[0].name, "sda");
+	done(&w);
+}
+
+static void test_unpaired(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_blkparse,
+	     "8,0 0 1 0.000001000 1 C R 8 + 8 [0]\n"   /* only its end */
+	     "8,0 0 2 0.000002000 1 D R 16 + 8 [a]\n"  /* no end */
+	     "8,0 0 3 0.000003000 1 Q W 24 + 8 [a]\n"  /* a bio of which nothing came */
+	     "8,0 0 4 0.000004000 1 G W 32 + 8 [a]\n"  /* not issued */
+	     "8,0 0 5 0.000005000 1 M W 99 + 8 [a]\n"  /* into nothing */
+	     "8,0 0 9 0.000006000 1 D R 40 + 8 [a]\n"  /* behind a hole of 3 */
+	     "8,0 0 10 0.000007000 1 D R 40 + 8 [b]\n" /* the same place again */
+	     "8,0 0 11 0.000008000 1 C R 40 + 8 [0]\n"
+	     "8,0 0 12 0.000009000 1 C R 40 + 8 [0]\n");
+	assert_int_equal(w.n, 3);
+	assert_string_equal(times(&w.requests[0], 1), "- - - - 1");
+	assert_true(w.requests[0].flags & IOT_FLAG_NO_START);
+	assert_int_equal(w.requests[0].bytes, 4096);
+	assert_int_equal(w.requests[0].bytes_done, 4096);
+	assert_int_equal(w.requests[0].submitter, IOT_SUBMITTER_NONE);
+	assert_string_equal(w.requests[1].comm, "a");
+	assert_string_equal(w.requests[2].comm, "b");
+	assert_int_equal(w.n_open, 3);
+	for (size_t i = 0; i < w.n_open; i++)
+		assert_true(w.open[i].complete_ns == 0);
+	assert_int_equal(w.counts.requests, 3);
+	assert_int_equal(w.counts.only_end, 1);
+	assert_int_equal(w.counts.ambiguous, 1);
+	assert_int_equal(w.counts.merges_unmatched, 1);
+	assert_int_equal(w.im.n_lost, 3);
+	assert_int_equal(w.im.windows[0].n, 3);
+	assert_int_equal(w.im.windows[0].t0_ns, 5001);
+	assert_int_equal(w.im.windows[0].t1_ns, 6001);
+	assert_int_equal(w.im.windows[0].cpu, 0);
+	done(&w);
+}
+
+/* Two requests of the scheduler that become one; a bio-based device, which issues nothing. */
+static void test_merged_requests(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_blkparse,
+	     "8,0 0 1 0.000001000 1 G W 0 + 8 [a]\n"
+	     "8,0 0 2 0.000002000 1 G W 8 + 8 [a]\n"
+	     "8,0 0 3 0.000003000 1 M W 8 + 8 [a]\n"
+	     "8,0 0 4 0.000004000 1 D W 0 + 16 [a]\n"
+	     "8,0 0 5 0.000005000 1 C W 0 + 16 [0]\n"
+	     "253,0 0 1 0.000006000 1 Q R 8 + 8 [dm]\n"
+	     "253,0 0 2 0.000007000 1 C R 8 + 8 [0]\n");
+	assert_int_equal(w.n, 2);
+	assert_int_equal(w.requests[0].bytes, 8192);
+	assert_int_equal(w.requests[0].merges, 1);
+	assert_string_equal(times(&w.requests[1], 1), "6 - - - 7");
+	assert_int_equal(w.n_open, 0);
+	done(&w);
+}
+
+/* Events of one time from two files, in whatever order these are read. */
+static void test_ties(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_blkparse,
+	     "8,0 0 1 0.000001000 1 C R 0 + 8 [0]\n"
+	     "8,0 1 1 0.000001000 1 D R 0 + 8 [a]\n");
+	assert_int_equal(w.n, 1);
+	assert_int_equal(w.n_open, 0);
+	assert_int_equal(w.counts.only_end, 0);
+	done(&w);
+}
+
+static const struct {
+	const char *letters;
+	uint32_t bytes;
+	uint8_t op;
+	bool flush_bio;
+	uint32_t flags;
+} rwbs[] = {
+	{"R", 512, IOT_OP_READ, false, 0},
+	{"RA", 512, IOT_OP_READ, false, IOT_FLAG_AHEAD},
+	{"WFSM", 512, IOT_OP_WRITE, false, IOT_FLAG_FUA | IOT_FLAG_SYNC | IOT_FLAG_META},
+	{"FWFS", 512, IOT_OP_WRITE, false, IOT_FLAG_PREFLUSH | IOT_FLAG_FUA | IOT_FLAG_SYNC},
+	{"FWS", 0, IOT_OP_FLUSH, true, IOT_FLAG_PREFLUSH | IOT_FLAG_SYNC},
+	{"FF", 0, IOT_OP_FLUSH, false, IOT_FLAG_PREFLUSH},
+	{"F", 0, IOT_OP_FLUSH, false, 0},
+	{"FN", 0, IOT_OP_FLUSH, false, IOT_FLAG_PREFLUSH},
+	{"DS", 512, IOT_OP_DISCARD, false, IOT_FLAG_SYNC},
+	{"DE", 512, IOT_OP_SECURE_ERASE, false, 0},
+	{"ZA", 512, IOT_OP_ZONE_APPEND, false, 0},
+	{"ZR", 0, IOT_OP_ZONE_RESET, false, 0},
+	{"N", 512, IOT_OP_OTHER, false, 0},
+	{"WSU", 512, IOT_OP_WRITE, false, IOT_FLAG_SYNC | IOT_FLAG_ATOMIC},
+};
+
+static void test_rwbs(void **state)
+{
+	struct import_event e;
+
+	(void)state;
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(rwbs); i++) {
+		e = (struct import_event){.bytes = rwbs[i].bytes};
+		assert_true(import_rwbs(rwbs[i].letters, strlen(rwbs[i].letters), &e));
+		assert_int_equal(e.op, rwbs[i].op);
+		assert_int_equal(e.flush_bio, rwbs[i].flush_bio);
+		assert_int_equal(e.flags, rwbs[i].flags);
+	}
+	assert_false(import_rwbs("", 0, &e));
+	assert_false(import_rwbs("r", 1, &e));
+	assert_false(import_rwbs("RRRRRRRRRRR", 11, &e));
+}
+
+/* ---- broken texts ------------------------------------------------------------------------------- */
+
+static void check_error(parser fn, const char *s, const char *want)
+{
+	struct world w;
+
+	begin(&w);
+	assert_int_equal(parse(&w, fn, s, strlen(s)), -EBADMSG);
+	assert_string_equal(w.err.text, want);
+	done(&w);
+}
+
+#define GOOD "8,0 0 1 0.000001000 1 D R 8 + 8 [a]\n"
+
+static void test_broken_text(void **state)
+{
+	(void)state;
+	check_error(import_blkparse, GOOD "garbage\n", "trace: line 2: no event of this format");
+	check_error(import_blkparse, GOOD GOOD "8,0 0 2 0.000001000 1 D R 8 + 8 [a",
+		    "trace: line 3: not \"SECTOR + SECTORS [PROCESS]\" or the like");
+	check_error(import_blkparse, "8,0 0 2 0.000001000 1 D R 8 + 99999999999 [a]\n",
+		    "trace: line 1: not \"SECTOR + SECTORS [PROCESS]\" or the like");
+	check_error(import_blkparse, "8,0 0 2 0.000001000 1 D R 8 + 8 [abcdefghijklmnopq]\n",
+		    "trace: line 1: the name of a process is longer than any");
+	check_error(import_blkparse, "8,0 0 2 0.000001000 1 C R 8 + 8 [a]\n",
+		    "trace: line 1: no error in brackets behind it");
+	check_error(import_blkparse, "8,0 0 2 0.000001000 1 D r 8 + 8 [a]\n",
+		    "trace: line 1: no letters of an operation");
+	check_error(import_blkparse, "8,0 9999 2 0.000001000 1 D R 8 + 8 [a]\n",
+		    "trace: line 1: no event of this format");
+	check_error(import_perf, "dd 1 " AT "010: block:block_rq_issue: 8,0 R 512 () 1 [dd]\n",
+		    "trace: line 1: a block event whose fields are others than this program knows");
+	check_error(import_perf, "dd 1 " AT "010: nothing\n",
+		    "trace: line 1: no event behind the time");
+	check_error(import_perf, "garbage\n", "trace: line 1: no event of this format");
+}
+
+/* More begun than can be held: the older half is set aside, and said. */
+static void test_crowded(void **state)
+{
+	const struct import_output out = {keep, crowded, NULL};
+	struct bt_event e = {.action = IMPORT_ISSUE | (uint32_t)IOT_OP_READ << 8, .bytes = 512};
+	struct iot_request *open;
+	struct import_pair *p;
+	struct world w;
+	size_t n;
+
+	(void)state;
+	begin(&w);
+	assert_int_equal(import_device(&w.im, IOT_DEV(8, 0), &e.device), 0);
+	assert_int_equal(import_pair_new(&w.im, &out, &p), 0);
+	for (uint64_t i = 0; i <= IMPORT_MAX_OPEN; i++) {
+		e.time_ns = i + 1;
+		e.sector = i;
+		assert_int_equal(import_pair_add(p, &e), 0);
+	}
+	assert_int_equal(import_pair_open(p, &open, &n), 0);
+	assert_int_equal(n, IMPORT_MAX_OPEN / 2 + 1);
+	assert_int_equal(import_pair_counts(p)->set_aside, IMPORT_MAX_OPEN / 2);
+	free(open);
+	import_pair_free(p);
+	done(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_perf),	    cmocka_unit_test(test_perf_lost),
+		cmocka_unit_test(test_names),	    cmocka_unit_test(test_blkparse),
+		cmocka_unit_test(test_unpaired),    cmocka_unit_test(test_merged_requests),
+		cmocka_unit_test(test_ties),	    cmocka_unit_test(test_rwbs),
+		cmocka_unit_test(test_broken_text), cmocka_unit_test(test_crowded),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
