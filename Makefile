@@ -181,7 +181,7 @@ unit: all $(UNIT_BIN) ## Build and run the unit tests only (no root)
 
 .PHONY: deps
 deps: ## Install what building and testing needs (Debian, root)
-	$(Q)tests/lib/install-deps.sh
+	$(Q)tests/lib/install-deps.sh check
 
 .PHONY: check
 check: ## Run all tests: unit, golden, fuzz-smoke, live, vm (KIND=..., T=... select)

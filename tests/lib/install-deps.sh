@@ -41,7 +41,9 @@ echo "installing ${#missing[@]} missing packages: ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { apt-get -q update && apt-get -q -y --no-install-recommends install "${missing[@]}"; } >"$log" 2>&1; then
+# A machine that just came up may be installing something itself.
+lock=(-o DPkg::Lock::Timeout=300)
+if ! { apt-get -q update && apt-get -q -y "${lock[@]}" --no-install-recommends install "${missing[@]}"; } >"$log" 2>&1; then
 	tail -n 30 "$log" >&2
 	echo "apt-get could not install: ${missing[*]}" >&2
 	exit 1
