@@ -103,23 +103,32 @@ static inline const uint64_t *entry_of(const struct iot_batch *b, const struct i
 	return d->words + (size_t)iot_batch_u16(b, index)[i] * d->n_words;
 }
 
+static void set_op(const uint64_t *entry, struct iot_request *r)
+{
+	r->flags = (uint32_t)entry[0];
+	r->op = (uint8_t)(entry[0] >> 32);
+	r->swap = (uint8_t)(entry[0] >> 40);
+	r->swap_rule = (uint8_t)(entry[0] >> 48);
+	r->origin = (uint8_t)(entry[0] >> 56);
+	r->submitter = (uint8_t)entry[1];
+	r->file_by = (uint8_t)(entry[1] >> 8);
+	r->cgroup_by = (uint8_t)(entry[1] >> 16);
+	r->reclaim = (uint8_t)(entry[1] >> 24);
+	r->unswapped_bytes = (uint32_t)(entry[1] >> 32);
+}
+
+static void set_device(const uint64_t *entry, struct iot_request *r)
+{
+	r->dev = (uint32_t)entry[0];
+	r->part = (uint32_t)(entry[0] >> 32);
+}
+
 static void get_dictionaries(const struct iot_batch *b, uint32_t i, struct iot_request *r)
 {
 	const uint64_t *entry;
 
-	if (iot_batch_has(b, IOT_COLUMN_OP)) {
-		entry = entry_of(b, &b->dicts[IOT_REQUEST_DICT_OP], IOT_COLUMN_OP, i);
-		r->flags = (uint32_t)entry[0];
-		r->op = (uint8_t)(entry[0] >> 32);
-		r->swap = (uint8_t)(entry[0] >> 40);
-		r->swap_rule = (uint8_t)(entry[0] >> 48);
-		r->origin = (uint8_t)(entry[0] >> 56);
-		r->submitter = (uint8_t)entry[1];
-		r->file_by = (uint8_t)(entry[1] >> 8);
-		r->cgroup_by = (uint8_t)(entry[1] >> 16);
-		r->reclaim = (uint8_t)(entry[1] >> 24);
-		r->unswapped_bytes = (uint32_t)(entry[1] >> 32);
-	}
+	if (iot_batch_has(b, IOT_COLUMN_OP))
+		set_op(entry_of(b, &b->dicts[IOT_REQUEST_DICT_OP], IOT_COLUMN_OP, i), r);
 	if (iot_batch_has(b, IOT_COLUMN_CONTEXT)) {
 		uint64_t comm[2];
 
@@ -131,11 +140,9 @@ static void get_dictionaries(const struct iot_batch *b, uint32_t i, struct iot_r
 		r->cgroup = entry[1];
 		memcpy(r->comm, comm, sizeof(comm));
 	}
-	if (iot_batch_has(b, IOT_COLUMN_DEVICE)) {
-		entry = entry_of(b, &b->dicts[IOT_REQUEST_DICT_DEVICE], IOT_COLUMN_DEVICE, i);
-		r->dev = (uint32_t)entry[0];
-		r->part = (uint32_t)(entry[0] >> 32);
-	}
+	if (iot_batch_has(b, IOT_COLUMN_DEVICE))
+		set_device(entry_of(b, &b->dicts[IOT_REQUEST_DICT_DEVICE], IOT_COLUMN_DEVICE, i),
+			   r);
 	if (iot_batch_has(b, IOT_COLUMN_FILE)) {
 		entry = entry_of(b, &b->dicts[IOT_REQUEST_DICT_FILE], IOT_COLUMN_FILE, i);
 		r->ino = entry[0];
@@ -187,6 +194,51 @@ void iot_batch_get(const struct iot_batch *b, uint32_t i, struct iot_request *re
 		r.ring = iot_batch_u8(b, IOT_COLUMN_RING)[i];
 	get_dictionaries(b, i, &r);
 	*ret = r;
+}
+
+static const void *array_of(const struct iot_batch *b, unsigned int c)
+{
+	return iot_batch_has(b, c) ? b->arrays[c] : NULL;
+}
+
+void iot_batch_columns(const struct iot_batch *b, struct iot_request_columns *ret)
+{
+	assert(b->schema == &iot_schema_request);
+
+	*ret = (struct iot_request_columns){
+		.n = b->n,
+		.n_ops = b->dicts[IOT_REQUEST_DICT_OP].n,
+		.n_devices = b->dicts[IOT_REQUEST_DICT_DEVICE].n,
+		.complete_ns = array_of(b, IOT_COLUMN_COMPLETE),
+		.issue_ns = array_of(b, IOT_COLUMN_ISSUE),
+		.issue_last_ns = array_of(b, IOT_COLUMN_ISSUE_LAST),
+		.start_ns = array_of(b, IOT_COLUMN_START),
+		.insert_ns = array_of(b, IOT_COLUMN_INSERT),
+		.bytes = array_of(b, IOT_COLUMN_BYTES),
+		.bytes_done = array_of(b, IOT_COLUMN_BYTES_DONE),
+		.error = array_of(b, IOT_COLUMN_ERROR),
+		.status = array_of(b, IOT_COLUMN_STATUS),
+		.merges = array_of(b, IOT_COLUMN_MERGES),
+		.requeues = array_of(b, IOT_COLUMN_REQUEUES),
+		.op = array_of(b, IOT_COLUMN_OP),
+		.device = array_of(b, IOT_COLUMN_DEVICE),
+	};
+}
+
+void iot_batch_op(const struct iot_batch *b, uint16_t entry, struct iot_request *ret)
+{
+	const struct iot_dict *d = &b->dicts[IOT_REQUEST_DICT_OP];
+
+	assert(entry < d->n);
+	set_op(d->words + (size_t)entry * d->n_words, ret);
+}
+
+void iot_batch_device(const struct iot_batch *b, uint16_t entry, struct iot_request *ret)
+{
+	const struct iot_dict *d = &b->dicts[IOT_REQUEST_DICT_DEVICE];
+
+	assert(entry < d->n);
+	set_device(d->words + (size_t)entry * d->n_words, ret);
 }
 
 static void request_key(const struct iot_batch *b, uint32_t i, struct iot_row_key *ret)

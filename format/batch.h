@@ -40,6 +40,33 @@ void iot_batch_key(const struct iot_batch *b, uint32_t i, struct iot_row_key *re
 /* i < count. Fields of columns that were not decoded are null. */
 void iot_batch_get(const struct iot_batch *b, uint32_t i, struct iot_request *ret);
 
+/*
+ * The arrays of a decoded batch of requests, n values each, for sums over whole blocks. NULL: not decoded, or
+ * not in the block. op and device are entries of dictionaries, below n_ops and n_devices.
+ */
+struct iot_request_columns {
+	uint32_t n;
+	uint32_t n_ops;
+	uint32_t n_devices;
+	const uint64_t *complete_ns;
+	const uint64_t *issue_ns;
+	const uint64_t *issue_last_ns;
+	const uint64_t *start_ns;
+	const uint64_t *insert_ns;
+	const uint32_t *bytes;
+	const uint32_t *bytes_done;
+	const uint32_t *error; /* of an int32_t */
+	const uint32_t *status;
+	const uint16_t *merges;
+	const uint16_t *requeues;
+	const uint16_t *op;
+	const uint16_t *device;
+};
+void iot_batch_columns(const struct iot_batch *b, struct iot_request_columns *ret);
+/* An entry of a dictionary: the fields of a request that it stands for, and no others, are set. */
+void iot_batch_op(const struct iot_batch *b, uint16_t entry, struct iot_request *ret);
+void iot_batch_device(const struct iot_batch *b, uint16_t entry, struct iot_request *ret);
+
 static inline void iot_batch_freep(struct iot_batch **b)
 {
 	*b = iot_batch_free(*b);

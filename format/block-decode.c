@@ -455,12 +455,16 @@ static int decode_columns(struct iot_block_decoder *d, const struct iot_block_in
 	b->have = need;
 	b->decoded = true;
 	for (unsigned int c = 1; c < IOT_MAX_COLUMNS; c++) {
+		uint64_t *values = iot_column_in_place(schema, c) ? b->arrays[c] : d->values;
+
 		if (!(need & 1ULL << c))
 			continue;
-		r = decode_values(&entries[c], d->values);
+		if (entries[c].form.count != iot_column_count(b, c))
+			return -EBADMSG;
+		r = decode_values(&entries[c], values);
 		if (r < 0)
 			return r;
-		r = iot_column_inverse(b, &entries[c].form, d->values, d->keys);
+		r = iot_column_inverse(b, &entries[c].form, values, d->keys);
 		if (r < 0)
 			return r;
 	}

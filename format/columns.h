@@ -41,6 +41,14 @@ static inline bool iot_column_is_table(const struct iot_column_desc *d)
 	return d->flags & (IOT_DESC_WORD | IOT_DESC_SIDE);
 }
 
+/* Its array is as wide as a value, and nothing else is made of values on the way there. */
+static inline bool iot_column_in_place(const struct iot_schema *s, unsigned int c)
+{
+	const struct iot_column_desc *d = &s->columns[c];
+
+	return d->bits == 64 && d->width == 8 && !(d->flags & (IOT_DESC_WORD | IOT_DESC_SPLIT));
+}
+
 /* Values that a column has. */
 static inline uint32_t iot_column_count(const struct iot_batch *b, unsigned int c)
 {
@@ -58,9 +66,9 @@ void iot_column_forward(const struct iot_batch *b, unsigned int c, enum iot_base
 
 /*
  * Inverse: stored values v[0..f->count), or f->value if f->constant, into the batch's array or
- * dictionary; v is changed and has room for count in any case. The
- * references must have been decoded and dictionaries be of their final size. -EBADMSG: the form
- * or a value is not allowed for this column.
+ * dictionary; count is iot_column_count(). v is changed and has room for count in any case; it may
+ * be the array itself where iot_column_in_place(). The references must have been decoded and
+ * dictionaries be of their final size. -EBADMSG: the form or a value is not allowed for this column.
  */
 int iot_column_inverse(struct iot_batch *b, const struct iot_column_form *f, uint64_t *v,
 		       uint64_t *keys) IOT_MUST_CHECK;

@@ -7,6 +7,43 @@
 #include "format/reader-internal.h"
 #include "format/scan.h"
 
+/* The device filter's answer per (segment, dev, part): names are compared once, not per record. */
+#define IOT_DEV_CACHE 64
+struct iot_dev_answer {
+	const struct iot_segment *s;
+	uint32_t dev;
+	uint32_t part;
+	bool match;
+};
+
+struct iot_scan {
+	struct iot_segment **segments;
+	size_t n_segments;
+	size_t n_copies; /* behind the segments */
+	size_t n_aside;	 /* files that were set aside and are no copy of what is here */
+	struct iot_filter filter;
+	uint64_t columns;
+	struct iot_merge *merge[IOT_STREAM_PACKET + 1]; /* by stream; started by its first record */
+	struct iot_verdict opening;			/* files that could not be used */
+	struct iot_verdict reading;			/* damage met on the way */
+	struct iot_dev_answer devs[IOT_DEV_CACHE];
+	uint32_t *at;	   /* of a block, the rows that pass the filter */
+	uint64_t n_untold; /* records read of which the filter asks what they do not tell */
+	bool read_all;	   /* requests were read to the end, or for n_untold alone */
+	iot_scan_progress_fn progress;
+	void *progress_arg;
+	uint64_t n_read;
+};
+
+/* ---- scan-read.c ---- */
+
+/*
+ * A request that was in flight when recording began may lack its process, and its start: "none of this process",
+ * "none slower than" is not proved by records that do not tell.
+ */
+int iot_scan_note_untold(struct iot_scan *sc, struct iot_verdict *v,
+			 struct iot_error *err) IOT_MUST_CHECK;
+
 /* ---- scan-paths.c ---- */
 
 struct iot_path {
@@ -75,6 +112,13 @@ struct iot_merge *iot_merge_free(struct iot_merge *m);
  */
 int iot_merge_next(struct iot_merge *m, uint64_t columns, struct iot_row *ret,
 		   struct iot_error *err) IOT_MUST_CHECK;
+
+/*
+ * The next block whole, its rows in no order; row.i means nothing. Faster where order does not matter. One or
+ * the other for a merge, from its first record on.
+ */
+int iot_merge_next_block(struct iot_merge *m, uint64_t columns, struct iot_row *ret,
+			 struct iot_error *err) IOT_MUST_CHECK;
 
 static inline void iot_merge_freep(struct iot_merge **m)
 {

@@ -13,33 +13,6 @@
 
 #define MANY_SEGMENTS 64
 
-/* The device filter's answer per (segment, dev, part): names are compared once, not per record. */
-#define DEV_CACHE 64
-struct dev_answer {
-	const struct iot_segment *s;
-	uint32_t dev;
-	uint32_t part;
-	bool match;
-};
-
-struct iot_scan {
-	struct iot_segment **segments;
-	size_t n_segments;
-	size_t n_copies; /* behind the segments */
-	size_t n_aside;	 /* files that were set aside and are no copy of what is here */
-	struct iot_filter filter;
-	uint64_t columns;
-	struct iot_merge *merge[IOT_STREAM_PACKET + 1]; /* by stream; started by its first record */
-	struct iot_verdict opening;			/* files that could not be used */
-	struct iot_verdict reading;			/* damage met on the way */
-	struct dev_answer devs[DEV_CACHE];
-	uint64_t n_untold; /* records read of which the filter asks what they do not tell */
-	bool read_all;	   /* requests were read to the end, or for n_untold alone */
-	iot_scan_progress_fn progress;
-	void *progress_arg;
-	uint64_t n_read;
-};
-
 static int cmp_segment(const void *a, const void *b)
 {
 	const struct iot_segment *x = *(struct iot_segment *const *)a;
@@ -161,6 +134,7 @@ struct iot_scan *iot_scan_close(struct iot_scan *sc)
 	for (size_t i = 0; i < sc->n_segments + sc->n_copies; i++)
 		iot_segment_close(sc->segments[i]);
 	free(sc->segments);
+	free(sc->at);
 	free(sc);
 	return NULL;
 }
@@ -193,109 +167,6 @@ struct iot_segment *iot_scan_copy(const struct iot_scan *sc, size_t i)
 void iot_scan_columns(struct iot_scan *sc, uint64_t columns)
 {
 	sc->columns = columns;
-}
-
-static bool match_dev(struct iot_scan *sc, const struct iot_segment *s, uint32_t dev, uint32_t part)
-{
-	struct dev_answer *a = &sc->devs[(dev * 31 + part) % DEV_CACHE];
-
-	if (a->s != s || a->dev != dev || a->part != part)
-		*a = (struct dev_answer){
-			.s = s,
-			.dev = dev,
-			.part = part,
-			.match = iot_filter_match_dev(&sc->filter, s, dev, part),
-		};
-	return a->match;
-}
-
-static enum iot_match match(struct iot_scan *sc, const struct iot_segment *s,
-			    const struct iot_request *r)
-{
-	const struct iot_filter *f = &sc->filter;
-
-	if ((f->since_ns || f->until_ns) &&
-	    !iot_filter_match_time(f, iot_segment_realtime_ns(s, r->complete_ns)))
-		return IOT_MATCH_NO;
-	if (f->dev[0] && !match_dev(sc, s, r->dev, r->part))
-		return IOT_MATCH_NO;
-	return iot_filter_match_fields(f, r);
-}
-
-/* The segments of one stream; they are sorted by it. */
-static int new_merge(struct iot_scan *sc, enum iot_stream stream, struct iot_verdict *notes,
-		     struct iot_merge **ret, struct iot_error *err)
-{
-	struct iot_segment **first = sc->segments;
-	size_t n = 0;
-
-	while (first < sc->segments + sc->n_segments && iot_segment_info(*first)->stream < stream)
-		first++;
-	while (first + n < sc->segments + sc->n_segments &&
-	       iot_segment_info(first[n])->stream == stream)
-		n++;
-	return iot_merge_new(first, n, &sc->filter, notes, ret, err);
-}
-
-static int next_row(struct iot_scan *sc, enum iot_stream stream, uint64_t columns,
-		    struct iot_row *ret, struct iot_error *err)
-{
-	struct iot_merge **m = &sc->merge[stream];
-	int r;
-
-	if (!*m) {
-		r = new_merge(sc, stream, &sc->reading, m, err);
-		if (r < 0)
-			return r;
-	}
-	if (sc->progress && ++sc->n_read % IOT_SCAN_PROGRESS_RECORDS == 0)
-		sc->progress(sc->progress_arg, sc->n_read);
-	return iot_merge_next(*m, columns, ret, err);
-}
-
-void iot_scan_progress(struct iot_scan *sc, iot_scan_progress_fn fn, void *arg)
-{
-	sc->progress = fn;
-	sc->progress_arg = arg;
-}
-
-int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segment **ret_segment,
-		  struct iot_error *err)
-{
-	uint64_t columns = sc->columns | iot_filter_columns(&sc->filter);
-	enum iot_match m;
-	struct iot_row row;
-	int r;
-
-	do {
-		r = next_row(sc, IOT_STREAM_BLOCK, columns, &row, err);
-		sc->read_all |= r == IOT_READ_END;
-		if (r != 0)
-			return r;
-		iot_batch_get(row.batch, row.i, ret);
-		m = match(sc, row.segment, ret);
-		sc->n_untold += m == IOT_MATCH_MAYBE && !sc->read_all;
-	} while (m != IOT_MATCH_YES);
-	if (ret_segment)
-		*ret_segment = row.segment;
-	return 0;
-}
-
-int iot_scan_next_packet(struct iot_scan *sc, struct iot_packet *ret,
-			 struct iot_segment **ret_segment, struct iot_error *err)
-{
-	struct iot_row row;
-	int r;
-
-	do {
-		r = next_row(sc, IOT_STREAM_PACKET, IOT_PCOLS_ALL, &row, err);
-		if (r != 0)
-			return r;
-		iot_batch_get_packet(row.batch, row.i, ret);
-	} while (!iot_filter_match_packet(&sc->filter, row.segment, ret));
-	if (ret_segment)
-		*ret_segment = row.segment;
-	return 0;
 }
 
 size_t iot_scan_n_stream(const struct iot_scan *sc, enum iot_stream stream)
@@ -368,49 +239,6 @@ const struct iot_verdict *iot_scan_opening(const struct iot_scan *sc)
 	return &sc->opening;
 }
 
-/*
- * A request that was in flight when recording began may lack its process, and its start: "none of this process",
- * "none slower than" is not proved by records that do not tell. They are counted on the way, or, where a
- * verdict is asked for before they were read, for it alone.
- */
-static int note_untold(struct iot_scan *sc, struct iot_verdict *v, struct iot_error *err)
-{
-	_cleanup_(iot_merge_freep) struct iot_merge *m = NULL;
-	const struct iot_filter *f = &sc->filter;
-	struct iot_verdict damage = {0}; /* is noted elsewhere */
-	int r = 0;
-
-	if (!f->pid && !f->comm[0] && !f->min_latency_ns)
-		return 0;
-	if (!sc->read_all) {
-		sc->n_untold = 0;
-		r = new_merge(sc, IOT_STREAM_BLOCK, &damage, &m, err);
-	}
-	while (r == 0 && !sc->read_all) {
-		struct iot_request request;
-		struct iot_row row;
-
-		r = iot_merge_next(m, iot_filter_columns(f), &row, err);
-		sc->read_all = r == IOT_READ_END;
-		if (r != 0)
-			break;
-		iot_batch_get(row.batch, row.i, &request);
-		sc->n_untold += match(sc, row.segment, &request) == IOT_MATCH_MAYBE;
-	}
-	if (r < 0)
-		return r;
-	if (sc->n_untold)
-		iot_verdict_reason(
-			v, IOT_VERDICT_UNKNOWN,
-			"%llu request%s may be meant, too: in flight when recording began, "
-			"%s not recorded",
-			(unsigned long long)sc->n_untold, sc->n_untold == 1 ? "" : "s",
-			!f->min_latency_ns     ? "by which process is"
-			: f->pid || f->comm[0] ? "by which process or since when is"
-					       : "since when is");
-	return 0;
-}
-
 int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, struct iot_error *err)
 {
 	struct iot_verdict all = {0}, one;
@@ -434,5 +262,5 @@ int iot_scan_verdict(struct iot_scan *sc, bool full, struct iot_verdict *ret, st
 	iot_verdict_merge(&all, &sc->opening);
 	iot_verdict_merge(&all, &sc->reading);
 	*ret = all;
-	return note_untold(sc, ret, err);
+	return iot_scan_note_untold(sc, ret, err);
 }

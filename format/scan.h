@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "format/batch.h"
 #include "format/packet-verdict.h"
 
 enum iot_swap_filter {
@@ -60,6 +61,19 @@ size_t iot_scan_n_aside(const struct iot_scan *sc);
 void iot_scan_columns(struct iot_scan *sc, uint64_t columns);
 int iot_scan_next(struct iot_scan *sc, struct iot_request *ret, struct iot_segment **ret_segment,
 		  struct iot_error *err) IOT_MUST_CHECK;
+/* Rows of a block that pass the filter. */
+struct iot_rows {
+	struct iot_segment *segment;
+	const struct iot_batch *batch;
+	const uint32_t *at; /* which, ascending; NULL: all of the batch's */
+	uint32_t n;
+};
+/*
+ * The same requests a block at a time, blocks and rows in no promised order: for sums, where columns can be
+ * taken whole (iot_batch_columns). Good until the next call. A scan is read in this way or in the other.
+ */
+int iot_scan_next_block(struct iot_scan *sc, struct iot_rows *ret,
+			struct iot_error *err) IOT_MUST_CHECK;
 /* fn is called now and then while records are read, with how many were, whether they pass the filter or not. */
 #define IOT_SCAN_PROGRESS_RECORDS 65536U
 typedef void (*iot_scan_progress_fn)(void *arg, uint64_t n_read);

@@ -90,3 +90,14 @@ void report_totals_add(struct report_totals *t, uint64_t realtime_ns, uint8_t op
 	add(&t->all, &b);
 	add(row_of(t, realtime_ns), &b);
 }
+
+void report_totals_row(const struct report_totals *t, uint64_t realtime_ns, uint64_t *ret_begin_ns,
+		       uint64_t *ret_end_ns)
+{
+	uint64_t step_ns = t->step_ns ? t->step_ns : steps_s[0] * SEC;
+	uint64_t begin = realtime_ns - realtime_ns % step_ns;
+
+	/* Rows that widen later do so by whole rows. */
+	*ret_begin_ns = begin;
+	*ret_end_ns = begin > UINT64_MAX - step_ns ? UINT64_MAX : begin + step_ns;
+}

@@ -32,6 +32,9 @@ struct report_totals {
 /* bytes = 0 or op of another kind: nothing is added. */
 void report_totals_add(struct report_totals *t, uint64_t realtime_ns, uint8_t op, uint8_t swap,
 		       uint64_t bytes);
+/* [begin, end) of the row that realtime_ns lies in or would: sums of that time can be added as one. */
+void report_totals_row(const struct report_totals *t, uint64_t realtime_ns, uint64_t *ret_begin_ns,
+		       uint64_t *ret_end_ns);
 /* Any byte of swap. */
 static inline bool report_totals_swap(const struct report_totals *t)
 {

@@ -57,6 +57,13 @@ struct report_view {
 	bool swap_dropped;			/* some segment was recorded without swap */
 };
 
+/* report-read.c: swap, and what the kernel merged with it, into their own sums. */
+void report_read_totals(struct report_totals *t, uint64_t realtime_ns, uint8_t op, uint8_t swap,
+			uint64_t bytes, uint32_t unswapped_bytes);
+/* The requests of the scan that pass its filter; last_ns: per segment, of its latest. */
+int report_read(struct iot_scan *scan, struct report_view *v, uint64_t *last_ns,
+		struct iot_error *err) IOT_MUST_CHECK;
+
 /* Rates need a time; 0 where nothing is known. */
 double report_view_seconds(const struct report_view *v, const struct report_device *d);
 /* report-rank.c: what a row is called, and what is known of it. */

@@ -12,18 +12,6 @@
 
 /* ---- histograms -------------------------------------------------------------------------------- */
 
-static unsigned int octave_of(uint64_t v)
-{
-	if (v < HIST_STEPS)
-		return 0;
-	return 64U - (unsigned int)__builtin_clzll(v) - HIST_STEP_BITS;
-}
-
-static unsigned int step_of(uint64_t v, unsigned int octave)
-{
-	return (unsigned int)(octave ? (v >> (octave - 1)) - HIST_STEPS : v);
-}
-
 /* The middle of a step, as far as it lies between the extremes. */
 static uint64_t step_value(const struct hist *h, unsigned int octave, unsigned int step)
 {
@@ -33,27 +21,11 @@ static uint64_t step_value(const struct hist *h, unsigned int octave, unsigned i
 	return IOT_MAX(h->min, IOT_MIN(v, h->max));
 }
 
-static int need_octave(struct hist *h, unsigned int octave)
+int hist_need_octave(struct hist *h, unsigned int octave)
 {
 	if (!h->octave[octave])
 		h->octave[octave] = calloc(HIST_STEPS, sizeof(**h->octave));
 	return h->octave[octave] ? 0 : -ENOMEM;
-}
-
-int hist_add(struct hist *h, uint64_t v)
-{
-	unsigned int octave = octave_of(v);
-	int r;
-
-	r = need_octave(h, octave);
-	if (r < 0)
-		return r;
-	h->octave[octave][step_of(v, octave)]++;
-	h->min = h->n ? IOT_MIN(h->min, v) : v;
-	h->max = IOT_MAX(h->max, v);
-	h->sum += (double)v;
-	h->n++;
-	return 0;
 }
 
 int hist_merge(struct hist *into, const struct hist *from)
@@ -65,7 +37,7 @@ int hist_merge(struct hist *into, const struct hist *from)
 	for (unsigned int i = 0; i < HIST_OCTAVES; i++) {
 		if (!from->octave[i])
 			continue;
-		r = need_octave(into, i);
+		r = hist_need_octave(into, i);
 		if (r < 0)
 			return r;
 		for (unsigned int k = 0; k < HIST_STEPS; k++)
@@ -154,6 +126,17 @@ static int need_op(struct report_device *d, unsigned int op, struct report_op **
 		d->ops[op] = calloc(1, sizeof(**d->ops));
 	*ret = d->ops[op];
 	return d->ops[op] ? 0 : -ENOMEM;
+}
+
+int report_cell(struct report_device *d, unsigned int op, unsigned int swap,
+		struct report_cell **ret)
+{
+	struct report_op *o;
+	int r = need_op(d, op, &o);
+
+	if (r == 0)
+		*ret = &o->swap[swap < REPORT_N_SWAP ? swap : REPORT_NOT_SWAP];
+	return r;
 }
 
 int report_add(struct report_device *d, const struct iot_request *req)

@@ -22,7 +22,33 @@ struct hist {
 	double sum;
 	uint64_t *octave[HIST_OCTAVES]; /* [0]: 0..127; [k]: 2^(k+6) .. 2^(k+7)-1 */
 };
-int hist_add(struct hist *h, uint64_t v) IOT_MUST_CHECK;
+static inline unsigned int hist_octave(uint64_t v)
+{
+	return v < HIST_STEPS ? 0 : 64U - (unsigned int)__builtin_clzll(v) - HIST_STEP_BITS;
+}
+static inline unsigned int hist_step(uint64_t v, unsigned int octave)
+{
+	return (unsigned int)(octave ? (v >> (octave - 1)) - HIST_STEPS : v);
+}
+int hist_need_octave(struct hist *h, unsigned int octave) IOT_MUST_CHECK;
+/* Inline: twice per request. */
+static inline int hist_add(struct hist *h, uint64_t v)
+{
+	unsigned int octave = hist_octave(v);
+
+	if (!h->octave[octave]) {
+		int r = hist_need_octave(h, octave);
+
+		if (r < 0)
+			return r;
+	}
+	h->octave[octave][hist_step(v, octave)]++;
+	h->min = h->n ? IOT_MIN(h->min, v) : v;
+	h->max = IOT_MAX(h->max, v);
+	h->sum += (double)v;
+	h->n++;
+	return 0;
+}
 int hist_merge(struct hist *into, const struct hist *from) IOT_MUST_CHECK;
 /* p in 1/10000: 9990 is p99.9. h->n > 0. */
 uint64_t hist_percentile(const struct hist *h, unsigned int p);
@@ -78,6 +104,9 @@ int report_device(struct report *rp, const uint8_t machine_id[16], uint32_t dev,
 const struct report_device *report_find_device(const struct report *rp,
 					       const uint8_t machine_id[16], uint32_t dev,
 					       const char *name, const char *host);
+/* Finds or adds; the pointer is good until report_done(). */
+int report_cell(struct report_device *d, unsigned int op, unsigned int swap,
+		struct report_cell **ret) IOT_MUST_CHECK;
 int report_add(struct report_device *d, const struct iot_request *r) IOT_MUST_CHECK;
 int report_add_loss(struct report_device *d, const struct iot_loss *loss) IOT_MUST_CHECK;
 /* Adds from's counts and histograms. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * verb-report.c - one pass over the requests, then the ledgers, then the verdict; shown by
+ * verb-report.c - one pass over the requests (report-read.c), then the ledgers, then the verdict; shown by
  * report-text.c or report-json.c.
  *
  * The verdict is taken last, so that damage met on the way is in it. Rates are per second of
@@ -62,79 +62,6 @@ static void segment_span(const struct iot_segment *s, const struct iot_filter *f
 	ret->requests = info->stream == IOT_STREAM_BLOCK;
 }
 
-static size_t segment_index(struct iot_scan *scan, const struct iot_segment *s, size_t hint)
-{
-	size_t n = iot_scan_n_segments(scan);
-
-	for (size_t i = 0; i < n; i++) {
-		size_t at = (hint + i) % n;
-
-		if (iot_scan_segment(scan, at) == s)
-			return at;
-	}
-	return 0;
-}
-
-/* Swap, and what the kernel merged with it. */
-static void add_totals(struct report_view *v, uint64_t realtime_ns, uint8_t op, uint8_t swap,
-		       uint64_t bytes, uint32_t unswapped_bytes)
-{
-	uint64_t swapped = iot_swapped(swap, bytes, unswapped_bytes);
-
-	if (swapped)
-		report_totals_add(&v->totals, realtime_ns, op, swap, swapped);
-	if (bytes > swapped)
-		report_totals_add(&v->totals, realtime_ns, op, IOT_SWAP_NONE, bytes - swapped);
-}
-
-static int read_requests(struct iot_scan *scan, const struct iot_filter *f, struct report_view *v,
-			 uint64_t *last_ns, struct iot_error *err)
-{
-	struct report_device *d = NULL;
-	const struct iot_segment *last_segment = NULL;
-	struct iot_segment *s = NULL;
-	struct iot_request req;
-	uint64_t realtime_ns;
-	uint32_t last_dev = 0;
-	size_t index = 0;
-	char number[32];
-	int r;
-
-	for (;;) {
-		r = iot_scan_next(scan, &req, &s, err);
-		if (r == IOT_READ_END)
-			return 0;
-		if (r < 0)
-			return r;
-		if (s != last_segment)
-			index = segment_index(scan, s, index);
-		if (!d || s != last_segment || req.dev != last_dev) {
-			const struct iot_segment_info *info = iot_segment_info(s);
-
-			r = report_device(&v->report, info->machine_id, req.dev,
-					  iot_dev_name(s, req.dev, number, sizeof(number)),
-					  info->host, &d);
-			if (r < 0)
-				return r;
-			last_segment = s;
-			last_dev = req.dev;
-		}
-		iot_filter_share(f, &req);
-		r = report_add(d, &req);
-		if (r < 0)
-			return r;
-		v->requests++;
-		realtime_ns = iot_segment_realtime_ns(s, req.complete_ns);
-		add_totals(v, realtime_ns, req.op, req.swap, req.bytes_done, req.unswapped_bytes);
-		for (size_t i = 0; i < v->n_ranks; i++) {
-			r = rank_add(&v->ranks[i], iot_segment_info(s), s, &req, realtime_ns);
-			if (r < 0)
-				return r;
-		}
-		last_ns[index] = IOT_MAX(last_ns[index], req.complete_ns);
-	}
-}
-
 /* A ledger that is damaged is in the verdict already; its segment's losses are not counted. */
 static int read_losses(struct iot_segment *s, const struct iot_filter *f, struct report_view *v)
 {
@@ -165,8 +92,9 @@ static int read_losses(struct iot_segment *s, const struct iot_filter *f, struct
 			return r;
 		v->lost += losses[i].n;
 		v->lost_bytes += losses[i].bytes;
-		add_totals(v, iot_segment_realtime_ns(s, losses[i].last_ns), losses[i].op,
-			   losses[i].swap, losses[i].bytes, losses[i].unswapped_bytes);
+		report_read_totals(&v->totals, iot_segment_realtime_ns(s, losses[i].last_ns),
+				   losses[i].op, losses[i].swap, losses[i].bytes,
+				   losses[i].unswapped_bytes);
 	}
 	return 0;
 }
@@ -209,7 +137,7 @@ static int fill(const struct ctl *c, struct iot_scan *scan, struct report_view *
 	v->losses_unfilterable = ctl_filter_beyond_losses(f);
 	v->filtered = ctl_filter_active(f);
 	v->timed = f->since_ns || f->until_ns;
-	r = read_requests(scan, f, v, last_ns, err);
+	r = report_read(scan, v, last_ns, err);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < n; i++) {

@@ -44,11 +44,35 @@ static inline uint32_t drain(struct iot_scan *sc, uint64_t *ret_first_id, uint64
 	return n;
 }
 
+/* The same a block at a time. */
+static inline uint32_t drain_blocks(struct iot_scan *sc)
+{
+	struct iot_error err = {0};
+	struct iot_rows rows;
+	uint32_t n = 0;
+	int ret;
+
+	while ((ret = iot_scan_next_block(sc, &rows, &err)) == 0) {
+		assert_in_range(rows.n, 1, iot_batch_count(rows.batch));
+		for (uint32_t i = 0; rows.at && i < rows.n; i++)
+			assert_true(rows.at[i] < iot_batch_count(rows.batch) &&
+				    (i == 0 || rows.at[i] > rows.at[i - 1]));
+		n += rows.n;
+	}
+	if (ret < 0)
+		fail_msg("%s", err.text);
+	assert_int_equal(ret, IOT_READ_END);
+	return n;
+}
+
 static inline uint32_t count(const char *path, const struct iot_filter *f)
 {
 	struct iot_scan *sc = must_scan(path, f);
 	uint32_t n = drain(sc, NULL, NULL);
 
+	iot_scan_close(sc);
+	sc = must_scan(path, f);
+	assert_int_equal(drain_blocks(sc), n);
 	iot_scan_close(sc);
 	return n;
 }
