@@ -56,7 +56,8 @@ static void plain(struct iot_request *r, uint32_t i)
 	(void)i;
 }
 
-static void write_segments(const struct build_dir *d, void (*change)(struct iot_request *, uint32_t))
+static void write_segments(const struct build_dir *d,
+			   void (*change)(struct iot_request *, uint32_t))
 {
 	char name[32];
 
