@@ -28,3 +28,9 @@ ctl_setup() {
 	trap 'trap "" INT TERM HUP; exit 143' INT TERM HUP # a second one must not stop the cleanup
 	cd "$dir" || bail "$name" "no temporary directory"
 }
+
+# ctl_formats FORMAT...	the formats that the help of export has, each on a line, without these
+ctl_formats() {
+	"$ctl" export --help | sed -n '/^FORMAT: /,/^[A-Z]*: [^c]/p' | sed '/^FORMAT: /!{/^  /!d}; s/^FORMAT: //; s/ or /,/' |
+		sed 's/[, ][, ]*/\n/g' | grep . | grep -vxF -f <(printf '%s\n' "$@")
+}

@@ -49,9 +49,11 @@ left() { cat -- "$@" | LC_ALL=C grep -caFf names; }
 
 # ---- formats ----------------------------------------------------------------------------------------------
 
-for format in csv jsonl fio oracleGeneral perfetto clickhouse; do
+mapfile -t formats < <(ctl_formats blktrace pcapng openmetrics prometheus segment)
+assert_eq "formats of requests are those of the help" true "$([[ " ${formats[*]} " == *' csv jsonl fio '* ]] && echo true)"
+for format in "${formats[@]}"; do
 	for d in lossy hostile; do
-		assert_status "$format of $d" 0 "$ctl" export --format=$format --anonymize=key -o "$d.$format" "$d"
+		assert_status "$format of $d" 0 "$ctl" export --format="$format" --anonymize=key -o "$d.$format" "$d"
 		# fio is the name of a process here, and of a format.
 		assert_eq "$format of $d: no name is left" 0 "$(left <(sed '1s/^fio version//' "$d.$format") \
 			<(sed '1s/"format":"fio"//' "$d.$format.loss.json"))"

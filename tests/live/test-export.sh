@@ -11,7 +11,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/../lib/tap.sh"
 # shellcheck source=tests/lib/ctl.sh
 . "$here/../lib/ctl.sh"
-ctl_setup export make-segment
+ctl_setup export make-segment make-packets
 make=$tools/make-segment
 
 "$make" lossy segments=2 requests=3000 lost=21 >lossy.json || bail export "cannot make segments"
@@ -158,16 +158,32 @@ assert_eq "perfetto: windows of doubt" 'unattributed block_rq_complete 5' \
 
 "$ctl" cat --json --op write,read --since @1795915410 --until @1795915415 lossy 2>/dev/null >asked
 assert_eq "some are in the time" true "$([ -s asked ] && [ "$(wc -l <asked)" -lt 5000 ] && echo true)"
-for format in csv jsonl blktrace fio oracleGeneral perfetto clickhouse openmetrics prometheus; do
-	"$ctl" export --format=$format --strict --output=strict.$format lossy >/dev/null 2>&1
-	assert_eq "$format: --strict refuses losses, and writes nothing" "1 " "$? $(ls -d strict.$format* 2>/dev/null)"
-	assert_status "$format: a lossy record" 0 "$ctl" export --format=$format --output=all.$format lossy
+mapfile -t formats < <(ctl_formats pcapng segment)
+assert_eq "those of the help" true "$([[ ${#formats[@]} -ge 9 && " ${formats[*]} " == *' csv jsonl blktrace '*' prometheus '* ]] && echo true)"
+for format in "${formats[@]}"; do
+	"$ctl" export "--format=$format" --strict "--output=strict.$format" lossy >/dev/null 2>&1
+	assert_eq "$format: --strict refuses losses, and writes nothing" "1 " "$? $(ls -d "strict.$format"* 2>/dev/null)"
+	assert_status "$format: a lossy record" 0 "$ctl" export "--format=$format" "--output=all.$format" lossy
 	assert_eq "$format: its sidecar" "lost 21 true" \
-		"$(jq -r '"\(.record.verdict) \(.losses_total.n) \(.losses_final)"' all.$format.loss.json)"
-	"$ctl" export --format=$format --op write,read --since @1795915410 --until @1795915415 --output=some.$format lossy 2>/dev/null
+		"$(jq -r '"\(.record.verdict) \(.losses_total.n) \(.losses_final)"' "all.$format.loss.json")"
+	"$ctl" export "--format=$format" --op write,read --since @1795915410 --until @1795915415 "--output=some.$format" lossy 2>/dev/null
 	assert_eq "$format: filters, and no more" "$(wc -l <asked) true" \
-		"$(jq -r '"\(.requests) \(.filtered)"' some.$format.loss.json)"
+		"$(jq -r '"\(.requests) \(.filtered)"' "some.$format.loss.json")"
 done
+
+# Segments are rewritten, of either stream; pcapng is of packets.
+head -c 32 /dev/urandom >key && chmod 600 key
+mkdir pk
+"$tools/make-packets" pk lost || bail export "cannot make packets"
+strict() { # NAME INPUT ARGUMENT...
+	local out=strict.$1 in=$2
+	shift 2
+	"$ctl" export --strict --output="$out" "$@" "$in" >/dev/null 2>&1
+	echo "$? $(ls -d "$out"* 2>/dev/null)"
+}
+assert_eq "segment: --strict refuses losses, and writes nothing" "1 " "$(strict segment lossy --format=segment --anonymize=key)"
+assert_eq "segment: and those of packets" "1 " "$(strict segment pk --format=segment --anonymize=key)"
+assert_eq "pcapng: --strict refuses losses, and writes nothing" "1 " "$(strict pcapng pk --format=pcapng)"
 
 # ---- progress ---------------------------------------------------------------------------------------------
 
