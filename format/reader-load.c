@@ -155,6 +155,8 @@ int iot_segment_load_ledger(struct iot_segment *s, struct iot_loss **ret_losses,
 	size_t n;
 	int r = iot_segment_salvage_ledger(s, &losses, &n, &whole, err);
 
+	if (r < 0 && s->gone) /* retention took it: as good as damaged, and the verdict says so */
+		return -EBADMSG;
 	if (r < 0)
 		return r;
 	if (s->sealed && !whole)

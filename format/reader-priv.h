@@ -23,6 +23,7 @@ struct iot_segment {
 	bool sealed;
 	bool unread;
 	bool damaged;
+	bool gone; /* parked, and its file is not there any more */
 	char state_text[128];
 	struct iot_meta_footer meta; /* zero if torn */
 	uint64_t footer_hash;

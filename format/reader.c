@@ -20,6 +20,7 @@ int iot_segment_pread(struct iot_segment *s, uint64_t offset, void *buf, size_t 
 	size_t done = 0;
 	int fd = iot_segment_fd(s);
 
+	s->gone |= fd == -ENOENT || fd == -ESTALE;
 	if (fd < 0)
 		return iot_error_set(err, fd, "%s: cannot be opened again: %s", s->path,
 				     strerror(-fd));
@@ -355,6 +356,11 @@ enum iot_segment_state iot_segment_state(const struct iot_segment *s)
 bool iot_segment_unread(const struct iot_segment *s)
 {
 	return s->unread;
+}
+
+bool iot_segment_gone(const struct iot_segment *s)
+{
+	return s->gone;
 }
 
 void iot_segment_note_unread(struct iot_segment *s)

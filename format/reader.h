@@ -45,6 +45,8 @@ bool iot_segment_damaged(const struct iot_segment *s);
 /* Some of it could not be read as records: noted by who read it all, as a scan does. */
 bool iot_segment_unread(const struct iot_segment *s);
 void iot_segment_note_unread(struct iot_segment *s);
+/* Its file was deleted when more of it was to be read: what was not read is not known. */
+bool iot_segment_gone(const struct iot_segment *s);
 /* "sealed", or why not, for people: "the file ends in the middle of a block at offset 4711". */
 const char *iot_segment_state_text(const struct iot_segment *s);
 /* Declared in the footer: per kind counts, so that losses can be summed without loading them. */

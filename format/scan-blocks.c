@@ -51,6 +51,9 @@ static int sort_rows(const struct iot_batch *b, uint32_t n, struct row **ret)
 static bool filter_skips(const struct iot_filter *f, const struct iot_segment *s, uint64_t first_ns,
 			 uint64_t last_ns)
 {
+	/* No kernel's time, but a file may hold it: what lies between is anywhere. */
+	if (iot_segment_realtime_ns(s, last_ns) < iot_segment_realtime_ns(s, first_ns))
+		return false;
 	if (f->since_ns && iot_segment_realtime_ns(s, last_ns) < f->since_ns)
 		return true;
 	return f->until_ns && iot_segment_realtime_ns(s, first_ns) > f->until_ns;

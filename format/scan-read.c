@@ -126,7 +126,9 @@ static bool all_pass(const struct iot_filter *f, const struct iot_segment *s,
 	if (iot_filter_columns(f) & ~IOT_COLS_COMPLETE || f->flow.set || f->probe[0])
 		return false;
 	return (!f->since_ns && !f->until_ns) ||
-	       (iot_filter_match_time(f, iot_segment_realtime_ns(s, iot_batch_first_ns(b))) &&
+	       (iot_segment_realtime_ns(s, iot_batch_first_ns(b)) <=
+			iot_segment_realtime_ns(s, iot_batch_last_ns(b)) &&
+		iot_filter_match_time(f, iot_segment_realtime_ns(s, iot_batch_first_ns(b))) &&
 		iot_filter_match_time(f, iot_segment_realtime_ns(s, iot_batch_last_ns(b))));
 }
 

@@ -195,6 +195,11 @@ int iot_scan_losses(struct iot_scan *sc, struct iot_loss **ret, size_t *ret_n,
 		if (iot_segment_footer(s) && !iot_segment_declared(s, IOT_BLOCK_LEDGER))
 			continue;
 		r = iot_segment_salvage_ledger(s, &losses, &n_losses, &whole, err);
+		if (r < 0 && iot_segment_gone(s)) {
+			if (err)
+				err->text[0] = '\0';
+			continue; /* the verdict says so */
+		}
 		if (r < 0)
 			return r;
 		if (!whole && iot_segment_footer(s))

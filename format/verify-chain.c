@@ -165,13 +165,11 @@ int iot_verify_many(struct iot_segment **segments, size_t n, bool full, struct i
 
 		ends[1] = (struct iot_ring_ends){0};
 		r = iot_verify_one(segments[i], full, &ends[1], &one, &why);
-		if (r == -ENOENT || r == -ESTALE) {
-			/* Retention took it between opening and now; the header is all we have. */
-			one = (struct iot_verdict){0};
-			iot_verdict_reason(&one, IOT_VERDICT_UNKNOWN,
-					   "the file was deleted while it was read");
-		} else if (r < 0) {
+		if (r < 0 && !iot_segment_gone(segments[i]))
 			return iot_error_set(err, r, "%s", why.text);
+		if (r < 0) {
+			iot_verdict_gone(&one);
+			ends[1] = (struct iot_ring_ends){0};
 		}
 		merge_numbered(&all, &one, info->seq);
 		if (i > 0)
@@ -180,7 +178,7 @@ int iot_verify_many(struct iot_segment **segments, size_t n, bool full, struct i
 			iot_verdict_reason(&all, IOT_VERDICT_CORRUPT,
 					   "segment 1 says that a footer came before it");
 		/* Across a hole nothing is known of the rings. */
-		if (i > 0 && info->seq != iot_segment_info(segments[i - 1])->seq + 1)
+		if (r < 0 || (i > 0 && info->seq != iot_segment_info(segments[i - 1])->seq + 1))
 			ends[0] = (struct iot_ring_ends){0};
 		carry_rings(&ends[0], &ends[1]);
 		if (n >= MANY_SEGMENTS)

@@ -15,6 +15,8 @@ struct iot_ring_ends {
 };
 
 /* full: decode every block; else headers and the footer's claims only. */
+/* Retention took the file between opening and now; the header is all that is known. */
+void iot_verdict_gone(struct iot_verdict *ret);
 int iot_verify_one(struct iot_segment *s, bool full, struct iot_ring_ends *ret_ends,
 		   struct iot_verdict *ret, struct iot_error *err) IOT_MUST_CHECK;
 int iot_verify_many(struct iot_segment **segments, size_t n, bool full, struct iot_verdict *ret,

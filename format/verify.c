@@ -266,6 +266,8 @@ int iot_verify_one(struct iot_segment *s, bool full, struct iot_ring_ends *ret_e
 
 	if (!t)
 		return iot_error_set(err, -ENOMEM, "%s: out of memory", iot_segment_path(s));
+	if (iot_segment_gone(s))
+		return -ENOENT;
 	iot_verdict_footer(info, f, &v);
 	t->v = &v;
 	t->excused = user_losses(f);
@@ -294,7 +296,20 @@ int iot_verify_one(struct iot_segment *s, bool full, struct iot_ring_ends *ret_e
 	return 0;
 }
 
+void iot_verdict_gone(struct iot_verdict *ret)
+{
+	*ret = (struct iot_verdict){0};
+	iot_verdict_reason(ret, IOT_VERDICT_UNKNOWN, "the file was deleted while it was read");
+}
+
 int iot_verify_segment(struct iot_segment *s, struct iot_verdict *ret, struct iot_error *err)
 {
-	return iot_verify_one(s, true, NULL, ret, err);
+	struct iot_error why = {0};
+	int r = iot_verify_one(s, true, NULL, ret, &why);
+
+	if (r < 0 && iot_segment_gone(s)) {
+		iot_verdict_gone(ret);
+		return 0;
+	}
+	return r < 0 ? iot_error_set(err, r, "%s", why.text) : 0;
 }

@@ -111,7 +111,7 @@ check_page() {
 licensed=() sized=() marked=() called=() paged=()
 for file in "$@"; do
 	case $file in
-	*.md | LICENSE | .gitignore | .editorconfig | .clang-format | packaging/debian/changelog | packaging/debian/copyright | packaging/debian/source/format | tests/fuzz/seeds/* | tests/golden/*) ;;
+	*.md | LICENSE | .gitignore | .editorconfig | .clang-format | packaging/debian/changelog | packaging/debian/copyright | packaging/debian/source/format | packaging/pictures/* | tests/fuzz/seeds/* | tests/golden/*) ;;
 	*) licensed+=("$file") ;;
 	esac
 	case $file in

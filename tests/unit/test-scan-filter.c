@@ -60,6 +60,49 @@ static void test_filters(void **state)
 	build_dir_close(&d);
 }
 
+/* Times that no clock has: before the boot as far as after the end of time. */
+static void absurd(struct iot_request *r, uint32_t i)
+{
+	if (i == 2)
+		r->complete_ns = 1;
+	if (i == 5)
+		r->complete_ns = UINT64_MAX - 3;
+}
+
+static void takes(const char *path, const struct iot_filter *f, uint32_t want)
+{
+	struct iot_scan *sc = must_scan(path, f);
+	struct iot_request r;
+	uint32_t n = 0;
+
+	while (iot_scan_next(sc, &r, NULL, NULL) == 0)
+		n++;
+	assert_int_equal(n, want);
+	iot_scan_close(sc);
+	sc = must_scan(path, f);
+	assert_int_equal(drain_blocks(sc), want);
+	iot_scan_close(sc);
+}
+
+/* Each record is looked at where a block's first and last time say nothing about those between. */
+static void test_wrapped(void **state)
+{
+	const uint64_t t0 = 1700000000ULL * SEC_NS + SPAN_NS + SEC_NS; /* request 0 */
+	struct iot_filter f = {.since_ns = t0};
+	struct build_dir d;
+	struct build b;
+
+	(void)state;
+	build_dir_open(&d);
+	build_init(&b, 1, 1, 8);
+	b.change = absurd;
+	build_write(&b, d.fd, "a.iot");
+	takes(d.path, &f, 6);
+	f = (struct iot_filter){.until_ns = t0 + BUILD_MS_NS};
+	takes(d.path, &f, 4);
+	build_dir_close(&d);
+}
+
 /* Request 2, a read of nvme0n1, was in flight when recording began; request 5 was issued then. */
 static void forget(struct iot_request *r, uint32_t i)
 {
@@ -169,6 +212,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_filters),
+		cmocka_unit_test(test_wrapped),
 		cmocka_unit_test(test_untold),
 		cmocka_unit_test(test_match_is_pure),
 	};

@@ -342,8 +342,10 @@ static void test_many_segments(void **state)
 	struct iot_scan *sc;
 	struct iot_verdict v;
 	uint64_t hash = 0, pos = 0;
+	struct iot_loss *losses;
 	struct build b;
 	char name[32];
+	size_t n;
 
 	(void)state;
 	build_dir_open(&d);
@@ -352,6 +354,8 @@ static void test_many_segments(void **state)
 		b.x.f.prev_footer_hash = hash;
 		b.ring_pos = pos;
 		b.seal = seq < 99;
+		if (seq == 70)
+			build_lossy(&b);
 		snprintf(name, sizeof(name), "s%03u.%s", (unsigned int)seq,
 			 b.seal ? "iot" : "open");
 		build_write(&b, d.fd, name);
@@ -373,6 +377,26 @@ static void test_many_segments(void **state)
 	assert_int_equal(unlinkat(d.fd, "s060.iot", 0), 0);
 	assert_int_equal(iot_scan_verdict(sc, true, &v, NULL), 0);
 	assert_true(build_mentions(&v, "segment 60: the file was deleted while it was read"));
+	assert_int_not_equal(v.code, IOT_VERDICT_CORRUPT);
+	iot_scan_close(sc);
+	/* Losses that are gone with their file are none that can be named. */
+	sc = must_scan(d.path, NULL);
+	assert_int_equal(iot_scan_losses(sc, &losses, &n, NULL), 0);
+	assert_int_equal(n, 2);
+	free(losses);
+	iot_scan_close(sc);
+	sc = must_scan(d.path, NULL);
+	assert_int_equal(unlinkat(d.fd, "s070.iot", 0), 0);
+	/* Without 50 and 60. */
+	assert_int_equal(iot_segment_info(iot_scan_segment(sc, 67))->seq, 70);
+	assert_int_equal(iot_segment_load_ledger(iot_scan_segment(sc, 67), &losses, &n, NULL),
+			 -EBADMSG);
+	assert_int_equal(iot_scan_losses(sc, &losses, &n, NULL), 0);
+	assert_int_equal(n, 0);
+	free(losses);
+	assert_int_equal(iot_scan_verdict(sc, false, &v, NULL), 0);
+	assert_true(build_mentions(&v, "segment 70: the file was deleted while it was read"));
+	assert_int_not_equal(v.code, IOT_VERDICT_CORRUPT);
 	iot_scan_close(sc);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
 	build_dir_close(&d);
