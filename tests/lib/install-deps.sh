@@ -9,7 +9,7 @@ build=(gcc make clang llvm bpftool pkg-config git libc6-dev libbpf-dev libelf-de
 	libxxhash-dev libyaml-dev libjson-c-dev libmd-dev libpcap-dev)
 run=(fio util-linux)
 check=("${build[@]}" "${run[@]}" libcmocka-dev lz4 jq blktrace qemu-system-x86 busybox-static cpio xz-utils
-	kmod e2fsprogs xfsprogs btrfs-progs dmsetup strace libcap2-bin tshark stress-ng nftables zsh tmux python3-prometheus-client)
+	rclone kmod e2fsprogs xfsprogs btrfs-progs dmsetup strace libcap2-bin tshark stress-ng nftables zsh tmux python3-prometheus-client)
 lint=(clang-format clang-tidy cppcheck shellcheck valgrind libclang-rt-14-dev)
 deb=("${build[@]}" dpkg-dev debhelper fakeroot)
 bench=("${build[@]}" "${run[@]}" lz4 jq linux-perf bpftrace blktrace)
