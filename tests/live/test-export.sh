@@ -104,6 +104,8 @@ PY
 else
 	skip "clickhouse: every column of the schema as in JSON" "no python3"
 fi
+assert_eq "duckdb: the recipe has every field of JSON" "$(head -n 1 cat.jsonl | jq -r 'keys[]' | sort)" \
+	"$(sed -n '/^FROM read_json/,/^})/p' "$here/../../packaging/duckdb/requests.sql" | grep -o '[a-z_]*: .[A-Z]' | sed 's/:.*//' | sort)"
 
 # ---- oracleGeneral, by its layout: u32 seconds, u64 object, u32 size, i64 next, packed ----------------------
 
