@@ -104,6 +104,11 @@ struct sum {
 	size_t offset; /* of a uint64_t in struct report_cell */
 };
 
+struct sum_of {
+	const struct sum *sum;
+	bool losses_final;
+};
+
 static const struct sum sums[] = {
 	{"iotraced_range_requests", "Requests recorded.", offsetof(struct report_cell, requests)},
 	{"iotraced_range_bytes", "Bytes that were done.", offsetof(struct report_cell, bytes_done)},
@@ -119,14 +124,22 @@ static const struct sum sums[] = {
 typedef void cell_fn(struct metrics *m, const struct metric_label *labels,
 		     const struct report_cell *cell, const void *arg);
 
+static bool is_loss(const struct sum *sum)
+{
+	return sum->offset == offsetof(struct report_cell, lost) ||
+	       sum->offset == offsetof(struct report_cell, lost_bytes);
+}
+
 static void put_sum(struct metrics *m, const struct metric_label *labels,
 		    const struct report_cell *cell, const void *arg)
 {
-	const struct sum *sum = arg;
+	const struct sum_of *of = arg;
 	uint64_t v;
 
-	memcpy(&v, (const char *)cell + sum->offset, sizeof(v));
-	metrics_u64(m, labels, METRIC_LABELS - 1, v);
+	memcpy(&v, (const char *)cell + of->sum->offset, sizeof(v));
+	/* 0 is no sample where more may have been lost. */
+	if (v || of->losses_final || !is_loss(of->sum))
+		metrics_u64(m, labels, METRIC_LABELS - 1, v);
 }
 
 static void put_percentiles(struct metrics *m, const struct metric_label *labels,
@@ -184,7 +197,7 @@ static void each_cell(struct metrics *m, const struct range *range, cell_fn *fn,
 }
 
 static void put_record(struct metrics *m, const struct iot_scan *scan, const struct iot_verdict *v,
-		       uint64_t lost)
+		       uint64_t lost, bool losses_final)
 {
 	static const enum iot_verdict_code codes[] = {IOT_VERDICT_COMPLETE, IOT_VERDICT_LOST,
 						      IOT_VERDICT_UNKNOWN, IOT_VERDICT_TORN,
@@ -197,10 +210,11 @@ static void put_record(struct metrics *m, const struct iot_scan *scan, const str
 	metrics_states(m, NULL, "verdict", names, IOT_ARRAY_SIZE(codes), iot_verdict_name(v->code));
 	metrics_family(m, "iotraced_range_losses_final", METRIC_GAUGE,
 		       "1: all losses are counted; 0: there may be more.");
-	metrics_u64(m, NULL, 0, ctl_losses_final(scan, v));
+	metrics_u64(m, NULL, 0, losses_final);
 	metrics_family(m, "iotraced_range_lost", METRIC_GAUGE,
 		       "Observations of requests that were lost, by the ledgers.");
-	metrics_u64(m, NULL, 0, lost);
+	if (lost || losses_final)
+		metrics_u64(m, NULL, 0, lost);
 	metrics_family(m, "iotraced_range_segments", METRIC_GAUGE, "Segments that were read.");
 	metrics_u64(m, NULL, 0, iot_scan_n_segments(scan));
 }
@@ -232,6 +246,7 @@ static int export_metrics(const struct ctl *c, struct iot_scan *scan, bool openm
 	static const char queue[] = "queue", device[] = "device";
 	struct metrics m = {.out = out, .openmetrics = openmetrics};
 	struct range range = {0};
+	struct sum_of of = {0};
 	struct iot_verdict v;
 	int r = read_requests(c, scan, &range.report, stats, err);
 
@@ -242,13 +257,15 @@ static int export_metrics(const struct ctl *c, struct iot_scan *scan, bool openm
 		r = ctl_scan_verdict(scan, false, &v, err);
 	if (r == 0) {
 		report_sort(&range.report);
-		put_record(&m, scan, &v, range.lost);
+		of.losses_final = ctl_losses_final(scan, &v);
+		put_record(&m, scan, &v, range.lost, of.losses_final);
 		r = put_bounds(&m, scan);
 	}
 	if (r == 0) {
 		for (size_t i = 0; i < IOT_ARRAY_SIZE(sums); i++) {
+			of.sum = &sums[i];
 			metrics_family(&m, sums[i].family, METRIC_GAUGE, sums[i].help);
-			each_cell(&m, &range, put_sum, &sums[i]);
+			each_cell(&m, &range, put_sum, &of);
 		}
 		metrics_family(&m, "iotraced_range_queue_seconds", METRIC_GAUGE,
 			       "Time from a request's start to its issue, percentiles.");

@@ -86,6 +86,9 @@ int import_writer_new(struct import *im, int dirfd, const uint8_t capture_id[16]
 	w->max_bytes = max_bytes;
 	w->epoch_first_ns = w->now_ns = im->first_ns;
 	memcpy(w->info.capture_id, capture_id, 16);
+	/* Which machine's it is, and of which boot, is not told: of nobody else's. */
+	memcpy(w->info.machine_id, capture_id, 16);
+	memcpy(w->info.boot_id, capture_id, 16);
 	describe_source(im, w->info.source, sizeof(w->info.source));
 	w->info.stream = IOT_STREAM_BLOCK;
 	w->info.swap_out = w->info.swap_in = IOT_ABILITY_UNAVAILABLE;

@@ -504,7 +504,7 @@ done
 fails "export without format" 2 'needs --format=csv, ' "$ctl" export whole
 fails "unknown format" 2 "did you mean 'csv'" "$ctl" export --format=cvs whole
 fails "an option of another verb" 2 'does not go with cat; it belongs to export$' "$ctl" cat --strict whole
-fails "an output for a verb without one" 2 'it belongs to status, recover and export$' "$ctl" cat -o x whole
+fails "an output for a verb without one" 2 'it belongs to status, recover, export and import$' "$ctl" cat -o x whole
 for filter in "--since 12:00" "--until now"; do
 	for verb in status inflight rotate flush probes config verify recover; do
 		# shellcheck disable=SC2086 # an option with its value
@@ -543,7 +543,7 @@ assert_eq "help: exit code" 0 $?
 assert_grep "help" '^  export ' help.txt
 assert_eq "help: live verbs under their heading" "status top inflight rotate flush probes config" \
 	"$(sed -n '/^Verbs for the running daemon/,/^$/p' help.txt | awk '/^  [a-z]/ { print $1 }' | paste -sd ' ')"
-assert_eq "help: the other verbs under theirs" "segments cat follow report replay explain drops verify recover archive export" \
+assert_eq "help: the other verbs under theirs" "segments cat follow report replay explain drops verify recover archive export import" \
 	"$(sed -n '/^Verbs for segments/,/^$/p' help.txt | awk '/^  [a-z]/ { print $1 }' | paste -sd ' ')"
 for verb in status top inflight rotate flush probes config segments cat follow report replay explain drops verify recover archive export; do
 	"$ctl" $verb --help >one.txt

@@ -90,6 +90,10 @@ for format in openmetrics prometheus; do
 	assert_eq "$format: the sidecar" "6000 lost" "$(jq -r '"\(.requests) \(.record.verdict)"' "$out.loss.json")"
 	assert_status "$format: --strict refuses" 1 "$ctl" export --format=$format --strict -o "$dir/no" "$dir/lossy"
 done
+"$B/tests/tools/make-segment" "$dir/open" segments=2 requests=300 open >/dev/null
+"$ctl" export --format=openmetrics -o "$dir/open.om" "$dir/open" 2>/dev/null
+assert_eq "losses that nobody has counted yet are not 0" "0 0" \
+	"$(sed -n 's/^iotraced_range_losses_final //p' "$dir/open.om") $(grep -cE '^iotraced_range_lost(_requests|_bytes)?[ {]' "$dir/open.om")"
 assert_eq "both have the same numbers" "" "$(cmp "$dir/range.openmetrics.txt" "$dir/range.prometheus.txt" 2>&1)"
 assert_eq "latencies as the report has them" \
 	"$("$ctl" report --json "$dir/lossy" 2>/dev/null | jq '.devices[] | select(.disk == "sdb") | .ops[] | select(.op == "read") | .device_ns.p99')" \
