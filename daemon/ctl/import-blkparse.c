@@ -7,7 +7,11 @@
  *
  * what: "SECTOR + SECTORS [PROCESS]", of an end "[ERROR]"; "BYTES (command) [PROCESS]" of a passthrough, nothing but
  * "[PROCESS]" where there is no data. Seconds count from the first event, and when that was is not said. Behind
- * the events come sums, of which one tells what was skipped.
+ * the events come sums, of which one tells what was skipped. An action is one letter, or two (UT); what no
+ * request is made of is passed over.
+ *
+ * A remap is printed as its target's, whoever was traced. If that was the partition it is also counted among the events
+ * of the partition, which stands behind "<-": "8,0 0 1 0.0 7 A WS 2056 + 8 <- (8,1) 8".
  */
 #include "daemon/ctl/import.h"
 
@@ -142,12 +146,97 @@ static uint8_t act_of(char letter)
 	}
 }
 
+/* ---- whose numbers ------------------------------------------------------------------------------ */
+
+static int number_remap(struct import *im, size_t i, uint32_t dev)
+{
+	const struct import_remap m = im->remaps[i];
+
+	im->n_remaps--;
+	memmove(&im->remaps[i], &im->remaps[i + 1], (im->n_remaps - i) * sizeof(m));
+	return import_sequence(im, dev, m.cpu, m.sequence, m.time_ns);
+}
+
+static bool is_own(const struct import *im, uint32_t dev)
+{
+	for (uint32_t i = 0; i < im->n_devices; i++)
+		if (im->devices[i].dev == dev)
+			return im->devices[i].own;
+	return false;
+}
+
+/* An event of dev and cpu that is no remap tells whose the remaps before it are: a disk that is traced has some. */
+static int number_event(struct import *im, const struct import_event *e, uint32_t sequence)
+{
+	uint32_t index;
+	int r;
+
+	if (!im->sort)
+		return 0;
+	r = import_device(im, e->dev, &index);
+	if (r < 0)
+		return r;
+	im->devices[index].own = true;
+	for (size_t i = 0; i < im->n_remaps && r == 0;) {
+		const struct import_remap *m = &im->remaps[i];
+
+		if (m->cpu == e->cpu && (m->dev == e->dev || m->from == e->dev))
+			r = number_remap(im, i, e->dev);
+		else
+			i++;
+	}
+	return r < 0 ? r : import_sequence(im, e->dev, e->cpu, sequence, e->time_ns);
+}
+
+/* What no other event of its CPU has told of. Of devices that were not traced there are no numbers. */
+static int number_rest(struct import *im)
+{
+	int r = 0;
+
+	while (im->n_remaps && r == 0) {
+		const struct import_remap *m = &im->remaps[0];
+
+		if (is_own(im, m->dev))
+			r = number_remap(im, 0, m->dev);
+		else if (is_own(im, m->from))
+			r = number_remap(im, 0, m->from);
+		else
+			memmove(&im->remaps[0], &im->remaps[1], --im->n_remaps * sizeof(*m));
+	}
+	return r;
+}
+
+/* p: behind the letters. */
+static int remap(struct import *im, const struct import_event *e, uint32_t sequence, const char *p)
+{
+	struct import_remap m = {e->dev, e->dev, e->cpu, sequence, e->time_ns};
+	int r = 0;
+
+	import_ignore(im);
+	if (!im->sort)
+		return 0;
+	p = strstr(p, "<- (");
+	if (p) {
+		p += strlen("<- (");
+		if (!import_text_dev(&p, &m.from))
+			m.from = e->dev;
+	}
+	if (m.from == m.dev || is_own(im, m.dev))
+		return import_sequence(im, m.dev, m.cpu, m.sequence, m.time_ns);
+	if (im->n_remaps == IMPORT_MAX_REMAPS)
+		r = number_remap(im, 0, im->remaps[0].from);
+	im->remaps[im->n_remaps++] = m;
+	return r;
+}
+
+/* ---- lines -------------------------------------------------------------------------------------- */
+
 int import_blkparse_line(struct import *im, const char *line, const char **ret_what)
 {
 	struct import_event e = {0};
 	uint64_t cpu, sequence, pid;
 	const char *p = line, *letters;
-	size_t n;
+	size_t n, n_action;
 	char action;
 	int r;
 
@@ -168,9 +257,14 @@ int import_blkparse_line(struct import *im, const char *line, const char **ret_w
 		return IMPORT_END;
 	import_text_blanks(&p);
 	action = *p;
-	if (!action || (p[1] != ' ' && p[1] != '\t'))
+	n_action = strspn(p, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
+	p += n_action;
+	if (!n_action || (*p != ' ' && *p != '\t'))
 		return IMPORT_END;
-	p++;
+	if (im->in_summary) {
+		*ret_what = "an event behind the sums: these are several texts of blkparse";
+		return -EBADMSG;
+	}
 	import_text_blanks(&p);
 	letters = p;
 	n = strcspn(p, " \t");
@@ -179,13 +273,15 @@ int import_blkparse_line(struct import *im, const char *line, const char **ret_w
 	e.time_ns++;
 	e.cpu = (uint32_t)cpu;
 	e.pid = (uint32_t)pid;
-	e.act = act_of(action);
+	e.act = n_action == 1 ? act_of(action) : 0;
+	if (n_action == 1 && action == 'A')
+		return remap(im, &e, (uint32_t)sequence, p);
 	r = e.act ? add(im, &e, letters, n, p, ret_what) : 0;
 	if (r < 0)
 		return r;
 	if (!e.act)
 		import_ignore(im);
-	return import_sequence(im, e.dev, e.cpu, (uint32_t)sequence, e.time_ns);
+	return number_event(im, &e, (uint32_t)sequence);
 }
 
 /* "CPU0 (sda):", "Total (sda):": the sums begin; of which devices is said where there is one. */
@@ -197,7 +293,7 @@ static bool begins_summary(struct import *im, const char *line)
 	if (strncmp(line, "CPU", 3) != 0 && strncmp(line, "Total (", 7) != 0)
 		return false;
 	end = open ? strstr(open, "):") : NULL;
-	if (!end || (size_t)(end - open) > sizeof(name))
+	if (!end || end[2 + strspn(end + 2, " \t\r")] || (size_t)(end - open) > sizeof(name))
 		return false;
 	snprintf(name, sizeof(name), "%.*s", (int)(end - open - 1), open + 1);
 	if (im->n_devices == 1 &&
@@ -206,23 +302,51 @@ static bool begins_summary(struct import *im, const char *line)
 	return true;
 }
 
+/* "fio (700)", "fio (700, ...)": the sums of a process, which blkparse -s prints before all others. */
+static bool is_process(const char *line)
+{
+	const char *p = strrchr(line, '(');
+
+	if (!p || p == line || p[-1] != ' ' || (size_t)(p - line) > IOT_COMM_LEN + 1)
+		return false;
+	p++;
+	return import_text_u64(&p, UINT32_MAX, &(uint64_t){0}) &&
+	       (strcmp(p, ")") == 0 || strcmp(p, ", ...)") == 0);
+}
+
+/* " Reads Queued:           5,       20KiB\t Writes Queued:  ..." and what stands below all of them. */
+static bool is_sum(const char *line)
+{
+	return (line[0] == ' ' && line[1] >= 'A' && line[1] <= 'Z' && strchr(line, ':')) ||
+	       strncmp(line, "Throughput (", 12) == 0 || strncmp(line, "Events (", 8) == 0 ||
+	       strncmp(line, "Skips: ", 7) == 0;
+}
+
 static bool other(struct import *im, const char *line)
 {
 	const char *p = line;
 	uint64_t n;
 
-	if (begins_summary(im, line))
+	if (begins_summary(im, line) || is_process(line)) {
 		im->in_summary = true;
+		return true;
+	}
 	if (import_text_word(&p, "Skips: ") && import_text_u64(&p, UINT64_MAX, &n) &&
 	    import_text_word(&p, " forward (") && import_text_u64(&p, UINT64_MAX, &n) && n)
 		return import_lost(im, n, UINT32_MAX, IOT_MAX(im->first_ns, 1U),
 				   IOT_MAX(im->last_ns, 1U)) == 0;
-	return im->in_summary || !*line || line[strspn(line, " \t\r")] == '\0' ||
-	       strncmp(line, "Input file ", 11) == 0;
+	return line[strspn(line, " \t\r")] == '\0' || strncmp(line, "Input file ", 11) == 0 ||
+	       (im->in_summary && is_sum(line));
 }
 
 int import_blkparse(struct import *im, struct import_input *in, struct iot_error *err)
 {
+	int r;
+
 	im->in_summary = false;
-	return import_lines(im, in, import_blkparse_line, other, err);
+	im->n_remaps = 0;
+	r = import_lines(im, in, import_blkparse_line, other, err);
+	if (r == 0)
+		r = number_rest(im);
+	return r;
 }

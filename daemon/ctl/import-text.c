@@ -138,6 +138,10 @@ bool import_rwbs(const char *s, size_t n, struct import_event *e)
 	case 'Z':
 		if (i < n)
 			e->op = zone_op(s[i++]);
+		if (e->op == IOT_OP_ZONE_RESET && i < n && s[i] == 'A') {
+			e->op = IOT_OP_ZONE_RESET_ALL;
+			i++;
+		}
 		break;
 	default:
 		break;

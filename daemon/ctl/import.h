@@ -119,7 +119,17 @@ struct import_device {
 	uint32_t *sequence; /* number of the last event of each CPU + 1; 0 = none yet */
 	uint64_t *last_ns;
 	uint32_t n_cpus;
+	bool own; /* blkparse: has events of other kinds than remaps */
 };
+
+/* blkparse: a remap of which it is not known yet by whose numbers it is counted. */
+struct import_remap {
+	uint32_t dev, from;
+	uint32_t cpu;
+	uint32_t sequence;
+	uint64_t time_ns;
+};
+#define IMPORT_MAX_REMAPS 64U
 
 struct import {
 	enum import_format format;
@@ -145,7 +155,9 @@ struct import {
 	/* what it tells that it lost */
 	struct iot_window *windows;
 	size_t n_windows;
-	bool in_summary;    /* blkparse: its sums have begun */
+	bool in_summary; /* blkparse: its sums have begun */
+	struct import_remap remaps[IMPORT_MAX_REMAPS];
+	size_t n_remaps;
 	size_t open_window; /* 1 + the last one, whose end is the next event's time; 0 = none */
 	uint64_t n_lost;
 	bool lost_unknown; /* some of it without a number */

@@ -168,6 +168,67 @@ static void test_blkparse(void **state)
 	done(&w);
 }
 
+/* Whatever blkparse calls what is no request's. */
+static void test_other_actions(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_blkparse,
+	     "8,0 0 1 0.000001000 7  D  WS 8 + 8 [dd]\n"
+	     "8,0 0 2 0.000002000 7 UT   N [dd] 1\n"
+	     "8,0 0 3 0.000003000 7  P   N [dd]\n"
+	     "8,0 0 4 0.000004000 7  X  WS 8 / 12 [dd]\n"
+	     "8,0 0 5 0.000005000 7  S  WS 8 + 8 [dd]\n"
+	     "8,0 0 6 0.000006000 7  B  WS 8 + 8 [dd]\n"
+	     "8,0 0 0 0.000006000 7  m   N cfq\n"
+	     "8,0 0 7 0.000007000 0  C  WS 8 + 8 [0]\n");
+	assert_int_equal(w.n, 1);
+	assert_int_equal(w.n_open, 0);
+	assert_int_equal(w.im.n_events, 8);
+	assert_int_equal(w.im.n_ignored, 6);
+	assert_int_equal(w.im.n_lost, 0);
+	assert_int_equal(w.im.n_disorder, 0);
+	done(&w);
+}
+
+/* A remap is printed as of the disk below; who was traced has numbered it. */
+static void test_remaps(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_blkparse, /* the partition was traced */
+	     "8,0 0 1 0.000001000 7 A WS 2056 + 8 <- (8,1) 8\n"
+	     "8,1 0 2 0.000002000 7 Q WS 8 + 8 [dd]\n"
+	     "8,1 0 3 0.000003000 7 D WS 8 + 8 [dd]\n"
+	     "8,1 0 4 0.000004000 0 C WS 8 + 8 [0]\n"
+	     "8,0 0 5 0.000005000 7 A WS 2064 + 8 <- (8,1) 16\n"
+	     "8,1 0 6 0.000006000 7 Q WS 16 + 8 [dd]\n"
+	     "8,1 0 9 0.000007000 7 D WS 16 + 8 [dd]\n"
+	     "8,0 0 10 0.000008000 7 A WS 2072 + 8 <- (8,1) 24\n");
+	assert_int_equal(w.im.n_lost, 2);
+	assert_int_equal(w.im.n_windows, 1);
+	assert_int_equal(w.im.windows[0].t0_ns, 6001);
+	assert_int_equal(w.im.n_disorder, 0);
+	assert_int_equal(w.im.n_devices, 1);
+	done(&w);
+	text(&w, import_blkparse, /* the disk was, and one above it, too */
+	     "253,0 0 1 0.000000000 7 Q WS 8 + 8 [dd]\n"
+	     "8,0 0 1 0.000001000 7 A WS 2056 + 8 <- (253,0) 8\n"
+	     "8,0 0 2 0.000002000 7 A WS 4104 + 8 <- (8,1) 2056\n"
+	     "8,0 0 3 0.000003000 7 Q WS 4104 + 8 [dd]\n"
+	     "253,0 0 2 0.000004000 7 Q WS 16 + 8 [dd]\n"
+	     "8,0 0 5 0.000005000 7 A WS 2064 + 8 <- (253,0) 16\n"
+	     "8,0 0 6 0.000006000 7 Q WS 4112 + 8 [dd]\n");
+	assert_int_equal(w.im.n_lost, 1);
+	assert_int_equal(w.im.windows[0].t0_ns, 3001);
+	assert_int_equal(w.im.windows[0].t1_ns, 5001);
+	assert_int_equal(w.im.n_disorder, 0);
+	assert_int_equal(w.im.n_devices, 2);
+	done(&w);
+}
+
 static void test_unpaired(void **state)
 {
 	struct world w;
@@ -262,6 +323,9 @@ static const struct {
 	{"DE", 512, IOT_OP_SECURE_ERASE, false, 0},
 	{"ZA", 512, IOT_OP_ZONE_APPEND, false, 0},
 	{"ZR", 0, IOT_OP_ZONE_RESET, false, 0},
+	{"ZRS", 0, IOT_OP_ZONE_RESET, false, IOT_FLAG_SYNC},
+	{"ZRA", 0, IOT_OP_ZONE_RESET_ALL, false, 0},
+	{"ZRAS", 0, IOT_OP_ZONE_RESET_ALL, false, IOT_FLAG_SYNC},
 	{"N", 512, IOT_OP_OTHER, false, 0},
 	{"WSU", 512, IOT_OP_WRITE, false, IOT_FLAG_SYNC | IOT_FLAG_ATOMIC},
 };
@@ -296,6 +360,32 @@ static void check_error(parser fn, const char *s, const char *want)
 }
 
 #define GOOD "8,0 0 1 0.000001000 1 D R 8 + 8 [a]\n"
+#define SUMS                                                                  \
+	"fio (700)\n Reads Queued:           0,        0KiB\n\nCPU0 (sda):\n" \
+	" IO unplugs:             2        \t Timer unplugs:           3\n\n" \
+	"Throughput (R/W): 0KiB/s / 0KiB/s\nEvents (sda): 35 entries\n"       \
+	"Skips: 0 forward (0 -   0.0%)\n"
+
+/* Sums are the end of a text, and nothing but sums. */
+static void test_sums(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_blkparse, GOOD SUMS);
+	assert_int_equal(w.im.n_events, 1);
+	done(&w);
+	check_error(
+		import_blkparse, GOOD SUMS "8,0 0 2 0.000002000 1 C R\n",
+		"trace: line 11: an event behind the sums: these are several texts of blkparse");
+	check_error(import_blkparse, GOOD SUMS "8,0 0 2 0.000\n",
+		    "trace: line 11: no event of this format");
+	check_error(
+		import_blkparse, GOOD SUMS GOOD SUMS,
+		"trace: line 11: an event behind the sums: these are several texts of blkparse");
+	check_error(import_blkparse, GOOD "CPU0 (\n" GOOD,
+		    "trace: line 2: no event of this format");
+}
 
 static void test_broken_text(void **state)
 {
@@ -355,6 +445,8 @@ int main(void)
 		cmocka_unit_test(test_unpaired),    cmocka_unit_test(test_merged_requests),
 		cmocka_unit_test(test_ties),	    cmocka_unit_test(test_rwbs),
 		cmocka_unit_test(test_broken_text), cmocka_unit_test(test_crowded),
+		cmocka_unit_test(test_remaps),	    cmocka_unit_test(test_other_actions),
+		cmocka_unit_test(test_sums),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
