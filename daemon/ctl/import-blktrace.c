@@ -12,6 +12,8 @@
 
 #include "daemon/ctl/import.h"
 
+/* Between two readings of clocks that make a note a machine may have been away so long; boots are further apart. */
+#define MAX_CLOCK_GAP_NS 100000000U
 #define CGROUP_BIT (1U << 8) /* __BLK_TA_CGROUP: an id is in front of the payload */
 
 struct parser {
@@ -93,9 +95,22 @@ static void set_op(struct import_event *e, uint32_t action)
 		   (tc & BLK_TC_FLUSH ? IOT_FLAG_PREFLUSH : 0);
 }
 
+/* -EXDEV: another wall clock than that of the notes before, so of two boots, or of two machines. */
+static int add_clock(struct import *im, uint64_t offset_ns)
+{
+	if (!im->dated) {
+		im->dated = true;
+		im->realtime_offset_ns = offset_ns;
+		return 0;
+	}
+	if (IOT_MIN(offset_ns - im->realtime_offset_ns, im->realtime_offset_ns - offset_ns) >
+	    MAX_CLOCK_GAP_NS)
+		return -EXDEV;
+	return 0;
+}
+
 static int add_note(struct parser *p, const struct blk_io_trace *t, const char *pdu)
 {
-	struct import *im = p->im;
 	uint32_t clock[2];
 
 	switch (t->action & 0xffU) {
@@ -110,18 +125,16 @@ static int add_note(struct parser *p, const struct blk_io_trace *t, const char *
 		};
 
 		memcpy(comm, pdu, IOT_MIN((size_t)t->pdu_len, sizeof(comm)));
-		return import_add(im, &e);
+		return import_add(p->im, &e);
 	}
 	case BLK_TN_TIMESTAMP & 0xffU:
-		if (t->pdu_len < sizeof(clock) || im->dated)
+		if (t->pdu_len < sizeof(clock))
 			return 0;
 		memcpy(clock, pdu, sizeof(clock));
-		im->dated = true;
-		im->realtime_offset_ns =
-			(uint64_t)get32(p, clock[0]) * 1000000000U + get32(p, clock[1]) - t->time;
-		return 0;
+		return add_clock(p->im, (uint64_t)get32(p, clock[0]) * 1000000000U +
+						get32(p, clock[1]) - t->time);
 	default: /* a message */
-		import_ignore(im);
+		import_ignore(p->im);
 		return 0;
 	}
 }
@@ -205,6 +218,11 @@ static int parse_one(struct parser *p, struct iot_error *err)
 		name_device(p, t.device);
 	r = t.action & BLK_TC_ACT(BLK_TC_NOTIFY) ? add_note(p, &t, data + sizeof(t))
 						 : add_event(p, &t);
+	if (r == -EXDEV)
+		return broken(p,
+			      "another wall clock than before: traces of two boots or machines; "
+			      "import them one by one",
+			      err);
 	if (r < 0)
 		return iot_error_set(err, r, "%s: offset %llu: %s", p->in->path,
 				     (unsigned long long)p->in->offset,

@@ -144,11 +144,51 @@ static void test_broken_blktrace(void **state)
 	done(&w);
 }
 
+/* The clock of a note of its own, and of one after it. */
+static int two_clocks(struct world *w, uint64_t between_ns)
+{
+	const uint64_t t = 1700000000ULL * 1000000000 + between_ns;
+	const uint32_t a[2] = {1700000000, 0},
+		       b[2] = {(uint32_t)(t / 1000000000), (uint32_t)(t % 1000000000)};
+	uint8_t buf[512];
+	size_t n;
+
+	n = put(buf, &(struct blk_io_trace){.time = 5, .action = BLK_TN_TIMESTAMP, .pdu_len = 8}, a,
+		false);
+	n += put(buf + n,
+		 &(struct blk_io_trace){.time = 5,
+					.device = IOT_DEV(8, 16),
+					.action = BLK_TN_TIMESTAMP,
+					.pdu_len = 8},
+		 b, false);
+	begin(w);
+	return parse(w, import_blktrace, buf, n);
+}
+
+/* Of two boots only one could have its dates. */
+static void test_clocks(void **state)
+{
+	struct world w;
+
+	(void)state;
+	assert_int_equal(two_clocks(&w, 50000000), 0);
+	assert_true(w.im.realtime_offset_ns == 1700000000ULL * 1000000000 - 5);
+	done(&w);
+	assert_int_equal(two_clocks(&w, 200000000), -EBADMSG);
+	assert_string_equal(w.err.text,
+			    "trace: offset 56: another wall clock than before: traces of two boots "
+			    "or machines; import them one by one");
+	done(&w);
+	assert_int_equal(two_clocks(&w, (uint64_t)-200000000), -EBADMSG);
+	done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blktrace),
 		cmocka_unit_test(test_broken_blktrace),
+		cmocka_unit_test(test_clocks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
