@@ -8,6 +8,9 @@
  * so is anything with a segment's name that is no file: there may have been records, which becomes part
  * of the verdict. For the same reason files that the daemon set aside (*.bad) are listed, apart. Files that vanish while the tree is read were deleted by
  * retention or renamed at their seal; the latter are found under their new name.
+ *
+ * Directories that a verb fills and renames when they are whole (.NAME.tmp-XXXXXX, output-dir.c) are none of the record: the
+ * trace, or the segments, that they are made of are elsewhere.
  */
 #include "format/scan-internal.h"
 
@@ -88,6 +91,13 @@ static bool is_aside_name(const char *name)
 	return !bad[4] || (bad[4] == '.' && bad[5] && !bad[5 + strspn(bad + 5, "0123456789")]);
 }
 
+static bool is_unfinished_name(const char *name)
+{
+	size_t n = strlen(name), k = strlen(".tmp-XXXXXX");
+
+	return name[0] == '.' && n > k + 1 && strncmp(name + n - k, ".tmp-", 5) == 0;
+}
+
 static char *join(const char *dir, const char *name)
 {
 	size_t n = strlen(dir);
@@ -160,6 +170,8 @@ static int walk(struct iot_paths *p, int fd, const char *path, unsigned int dept
 				return r;
 			continue;
 		}
+		if (is_unfinished_name(e->d_name))
+			continue;
 		if (depth >= MAX_DEPTH) {
 			r = skip(p, child, -ELOOP,
 				 "directories nested too deep (name a directory further down)");

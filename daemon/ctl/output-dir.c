@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * output-dir.c - a directory of files that appears whole or not at all: filled beside its place, then renamed.
+ * output-dir.c - a directory of files that appears whole or not at all: filled beside its place, then renamed. Until then
+ * it has a name that no reader of trees goes into (iot_paths_expand()): what a kill leaves of it is no record.
  */
 #include <dirent.h>
 #include <sys/stat.h>
@@ -39,11 +40,13 @@ int ctl_directory_check(const char *path)
 
 int ctl_directory_make(const char *path, char **ret)
 {
+	const char *slash = strrchr(path, '/');
+	int n_dir = slash ? (int)(slash - path) + 1 : 0;
 	_cleanup_free_ char *temp = NULL;
 	mode_t mask = umask(0);
 
 	umask(mask);
-	if (asprintf(&temp, "%s.tmp-XXXXXX", path) < 0)
+	if (asprintf(&temp, "%.*s.%s.tmp-XXXXXX", n_dir, path, path + n_dir) < 0)
 		return -ENOMEM;
 	if (!mkdtemp(temp))
 		return -errno;
