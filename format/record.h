@@ -14,6 +14,7 @@
 #define IOT_COMM_LEN 16
 #define IOT_SECTOR_NONE UINT64_MAX
 #define IOT_HWQ_NONE UINT16_MAX
+#define IOT_CPU_NONE 8191U /* of imported requests: not told; the highest that an id has room for */
 
 /* Device numbers on disk and in memory: major << 20 | minor, as the kernel's dev_t. */
 #define IOT_DEV_MAJOR(d) ((uint32_t)(d) >> 20)

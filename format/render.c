@@ -416,6 +416,11 @@ static char *put_json_who(char *p, const struct iot_request *r, const struct iot
 	return put_word(p, iot_known_name(iot_origin_name, r->origin));
 }
 
+static char *put_json_cpu(char *p, bool known, uint32_t cpu, const struct iot_render *ctx)
+{
+	return known && iot_render_cpu(ctx, cpu) ? iot_put_u64(p, cpu) : IOT_PUT_LIT(p, "null");
+}
+
 static char *put_json_extra(char *p, const struct iot_request *r, const struct iot_render *ctx)
 {
 	p = IOT_PUT_LIT(p, ",\"requeues\":");
@@ -427,7 +432,7 @@ static char *put_json_extra(char *p, const struct iot_request *r, const struct i
 	p = IOT_PUT_LIT(p, ",\"issue_last_ns\":");
 	p = iot_put_json_u64(p, r->issue_last_ns);
 	p = IOT_PUT_LIT(p, ",\"issue_cpu\":");
-	p = r->issue_ns ? iot_put_u64(p, r->issue_cpu) : IOT_PUT_LIT(p, "null");
+	p = put_json_cpu(p, r->issue_ns != 0, r->issue_cpu, ctx);
 	p = IOT_PUT_LIT(p, ",\"hwq\":");
 	p = r->hwq == IOT_HWQ_NONE ? IOT_PUT_LIT(p, "null") : iot_put_u64(p, r->hwq);
 	p = IOT_PUT_LIT(p, ",\"status\":");
@@ -464,7 +469,7 @@ size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_
 	p = iot_put_json_u64(p, r->complete_ns);
 	p = put_json_who(p, r, ctx);
 	p = IOT_PUT_LIT(p, ",\"cpu\":");
-	p = r->complete_ns ? iot_put_u64(p, r->complete_cpu) : IOT_PUT_LIT(p, "null");
+	p = put_json_cpu(p, r->complete_ns != 0, r->complete_cpu, ctx);
 	p = put_json_extra(p, r, ctx);
 	p = IOT_PUT_LIT(p, "}\n");
 	return (size_t)(p - buf);

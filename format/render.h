@@ -31,10 +31,14 @@ struct iot_render {
 	char capture[33];     /* capture id in hex; "" = null */
 	uint8_t swap_out;     /* enum iot_swap_ability of the segment: a record without a tag */
 	uint8_t swap_in;      /* from a capture that could not tag is null, not "none" */
-	bool imported;	      /* what its source did not tell is null, not 0 */
+	bool imported;	      /* what its source did not tell is null, not 0 or IOT_CPU_NONE */
 	uint64_t realtime_ns; /* wall clock at completion; 0 = null */
 	struct iot_render_time time;
 };
+static inline bool iot_render_cpu(const struct iot_render *ctx, uint32_t cpu)
+{
+	return !ctx->imported || cpu != IOT_CPU_NONE;
+}
 
 /* Both return the line's length including its newline; not NUL-terminated. */
 size_t iot_render_json(char *buf, const struct iot_request *r, const struct iot_render *ctx);

@@ -51,7 +51,7 @@ uint32_t bt_category(unsigned int op, uint32_t flags)
 
 static uint32_t known_cpu(uint32_t cpu)
 {
-	return cpu < BT_MAX_CPUS ? cpu : 0;
+	return cpu < IOT_CPU_NONE ? cpu : 0;
 }
 
 size_t bt_translate(const struct iot_request *r, uint32_t device, uint64_t offset_ns,

@@ -170,12 +170,15 @@ static char *put_who(char *p, const struct iot_request *r)
 	return put_name(p, iot_known_name(iot_reclaim_name, r->reclaim));
 }
 
-static char *put_where(char *p, const struct iot_request *r)
+static char *put_where(char *p, const struct iot_request *r, const struct iot_render *ctx)
 {
-	p = put_null(p, r->issue_ns == 0);
-	p = r->issue_ns ? put_u32(p, r->issue_cpu) : p;
-	p = put_null(p, r->complete_ns == 0);
-	p = r->complete_ns ? put_u32(p, r->complete_cpu) : p;
+	bool issue = r->issue_ns && iot_render_cpu(ctx, r->issue_cpu);
+	bool complete = r->complete_ns && iot_render_cpu(ctx, r->complete_cpu);
+
+	p = put_null(p, !issue);
+	p = issue ? put_u32(p, r->issue_cpu) : p;
+	p = put_null(p, !complete);
+	p = complete ? put_u32(p, r->complete_cpu) : p;
 	p = put_null(p, r->hwq == IOT_HWQ_NONE);
 	p = r->hwq != IOT_HWQ_NONE ? put_u16(p, r->hwq) : p;
 	p = put_u16(p, r->requeues);
@@ -196,5 +199,5 @@ size_t export_clickhouse_row(char *buf, const struct iot_request *r, const struc
 	p = put_what(p, r, ctx);
 	p = put_when(p, r);
 	p = put_who(p, r);
-	return (size_t)(put_where(p, r) - buf);
+	return (size_t)(put_where(p, r, ctx) - buf);
 }

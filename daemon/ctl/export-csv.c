@@ -127,14 +127,14 @@ size_t export_csv_line(char *buf, const struct iot_request *r, const struct iot_
 	p = put_known(p, r->issue_ns);
 	p = put_known(p, r->complete_ns);
 	p = put_who(p, r, ctx);
-	if (r->complete_ns)
+	if (r->complete_ns && iot_render_cpu(ctx, r->complete_cpu))
 		p = iot_put_u64(p, r->complete_cpu);
 	*p++ = ',';
 	p = put_number(p, r->requeues);
 	p = put_number(p, r->merges);
 	p = put_number_unless(p, ctx->imported, r->segments);
 	p = put_known(p, r->issue_last_ns);
-	if (r->issue_ns)
+	if (r->issue_ns && iot_render_cpu(ctx, r->issue_cpu))
 		p = iot_put_u64(p, r->issue_cpu);
 	*p++ = ',';
 	if (r->hwq != IOT_HWQ_NONE)

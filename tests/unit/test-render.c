@@ -126,8 +126,13 @@ static void test_json_nulls(void **state)
 /* What iotraced always knows, other tools do not tell. */
 static void test_json_imported(void **state)
 {
-	static const char *const nullable[] = {"tgid", "segments", "status"};
-	const struct iot_request r = {.pid = 7, .submitter = IOT_SUBMITTER_START};
+	static const char *const nullable[] = {"tgid", "segments", "status", "cpu", "issue_cpu"};
+	const struct iot_request r = {.pid = 7,
+				      .submitter = IOT_SUBMITTER_START,
+				      .issue_ns = 1,
+				      .complete_ns = 2,
+				      .issue_cpu = IOT_CPU_NONE,
+				      .complete_cpu = IOT_CPU_NONE};
 	const struct iot_render imported = {.imported = true}, own = {0};
 
 	(void)state;
