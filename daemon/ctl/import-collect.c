@@ -15,12 +15,14 @@ void import_done(struct import *im)
 	free(im->names);
 	free(im->name_slots);
 	free(im->windows);
+	free(im->cpu_ns);
 	bt_sort_free(im->sort);
 	im->sort = NULL;
 	im->devices = NULL;
 	im->names = NULL;
 	im->name_slots = NULL;
 	im->windows = NULL;
+	im->cpu_ns = NULL;
 	im->n_devices = im->n_names = im->n_name_slots = 0;
 	im->n_windows = 0;
 }
@@ -78,14 +80,14 @@ void import_device_name(struct import *im, uint32_t dev, const char *name)
 
 /* ---- names of processes ------------------------------------------------------------------------- */
 
-static uint32_t *name_slot(struct import *im, const char comm[IOT_COMM_LEN])
+static uint32_t *name_slot(struct import *im, const struct import_name *name)
 {
-	uint64_t i = iot_table_hash(comm, IOT_COMM_LEN, im->seed);
+	uint64_t i = iot_table_hash(name, sizeof(*name), im->seed);
 
 	for (;; i++) {
 		uint32_t *slot = &im->name_slots[i & (im->n_name_slots - 1)];
 
-		if (!*slot || memcmp(im->names[*slot - 1], comm, IOT_COMM_LEN) == 0)
+		if (!*slot || memcmp(&im->names[*slot - 1], name, sizeof(*name)) == 0)
 			return slot;
 	}
 }
@@ -93,7 +95,7 @@ static uint32_t *name_slot(struct import *im, const char comm[IOT_COMM_LEN])
 static int grow_names(struct import *im)
 {
 	uint32_t n = im->n_name_slots ? im->n_name_slots * 2 : 256;
-	char(*names)[IOT_COMM_LEN] = reallocarray(im->names, n / 2, sizeof(*names));
+	struct import_name *names = reallocarray(im->names, n / 2, sizeof(*names));
 	uint32_t *slots;
 
 	if (!names)
@@ -108,30 +110,30 @@ static int grow_names(struct import *im)
 	if (!im->seed)
 		im->seed = iot_table_seed();
 	for (uint32_t i = 0; i < im->n_names; i++)
-		*name_slot(im, im->names[i]) = i + 1;
+		*name_slot(im, &im->names[i]) = i + 1;
 	return 0;
 }
 
-static int intern(struct import *im, const char *text, uint32_t *ret)
+static int intern(struct import *im, const char *comm, uint32_t tgid, uint32_t *ret)
 {
-	char comm[IOT_COMM_LEN] = {0};
+	struct import_name name = {.tgid = tgid};
 	uint32_t *slot;
 
-	memcpy(comm, text, strnlen(text, IOT_COMM_LEN));
+	memcpy(name.comm, comm, strnlen(comm, IOT_COMM_LEN));
 	if (im->n_names + 1 > im->n_name_slots / 2) {
 		int r = grow_names(im);
 
 		if (r < 0)
 			return r;
 	}
-	slot = name_slot(im, comm);
+	slot = name_slot(im, &name);
 	if (!*slot) {
 		if (im->n_names == IMPORT_MAX_NAMES) {
 			im->n_names_dropped++;
 			*ret = 0;
 			return 0;
 		}
-		memcpy(im->names[im->n_names], comm, sizeof(comm));
+		im->names[im->n_names] = name;
 		*slot = ++im->n_names;
 	}
 	*ret = *slot;
@@ -168,7 +170,7 @@ int import_add(struct import *im, const struct import_event *e)
 	}
 	r = import_device(im, e->dev, &out.device);
 	if (r == 0 && e->comm)
-		r = intern(im, e->comm, &out.comm);
+		r = intern(im, e->comm, e->tgid, &out.comm);
 	if (r == 0)
 		r = bt_sort_add(im->sort, &out);
 	if (r < 0)
@@ -178,12 +180,15 @@ int import_add(struct import *im, const struct import_event *e)
 	im->first_ns = im->n_events > im->n_ignored ? IOT_MIN(im->first_ns, out.time_ns)
 						    : out.time_ns;
 	im->last_ns = IOT_MAX(im->last_ns, out.time_ns);
-	im->n_cpus = IOT_MAX(im->n_cpus, e->cpu + 1);
+	if (e->cpu != IOT_CPU_NONE)
+		im->n_cpus = IOT_MAX(im->n_cpus, e->cpu + 1);
 	im->n_events++;
 	if (im->open_window) {
 		struct iot_window *w = &im->windows[im->open_window - 1];
 
-		w->t1_ns = IOT_MAX(w->t0_ns, out.time_ns);
+		/* One from before tells nothing of its end. */
+		if (out.time_ns >= w->t0_ns)
+			w->t1_ns = out.time_ns;
 		im->open_window = 0;
 	}
 	return 0;

@@ -67,14 +67,20 @@ static struct name *name_slot(struct import_pair *p, uint64_t key)
 static int note_name(struct import_pair *p, const struct bt_event *e)
 {
 	uint64_t key = ((uint64_t)e->device << 32 | e->pid) + 1;
-	struct name *n;
+	struct name *n = p->names_size ? name_slot(p, key) : NULL;
 
+	if (n && n->key) {
+		n->comm = e->comm;
+		return 0;
+	}
+	if (p->n_names == IMPORT_MAX_NAMES) {
+		p->counts.names_dropped++;
+		return 0;
+	}
 	if (2 * (p->n_names + 1) > p->names_size) {
 		uint32_t size = p->names_size ? 2 * p->names_size : 1024, old = p->names_size;
 		struct name *before = p->names;
 
-		if (p->n_names == IMPORT_MAX_NAMES)
-			return 0;
 		p->names = calloc(size, sizeof(*p->names));
 		if (!p->names) {
 			p->names = before;
@@ -87,7 +93,7 @@ static int note_name(struct import_pair *p, const struct bt_event *e)
 		free(before);
 	}
 	n = name_slot(p, key);
-	p->n_names += !n->key;
+	p->n_names++;
 	*n = (struct name){.key = key, .comm = e->comm};
 	return 0;
 }
@@ -131,10 +137,12 @@ static void fill(const struct import_pair *p, const struct import_entry *x, stru
 		.op = op,
 		.submitter = x->submitter,
 	};
-	if (x->comm)
-		memcpy(r->comm, p->im->names[x->comm - 1], sizeof(r->comm));
-	else if (x->submitter != IOT_SUBMITTER_NONE && !x->pid)
+	if (x->comm) {
+		memcpy(r->comm, p->im->names[x->comm - 1].comm, sizeof(r->comm));
+		r->tgid = p->im->names[x->comm - 1].tgid;
+	} else if (x->submitter != IOT_SUBMITTER_NONE && !x->pid) {
 		r->submitter = IOT_SUBMITTER_NONE;
+	}
 	if (!r->start_ns && x->queue_ns) {
 		r->start_ns = x->queue_ns;
 		r->flags &= ~(uint32_t)IOT_FLAG_NO_START;

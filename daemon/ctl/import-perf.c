@@ -13,8 +13,10 @@
 
 struct header {
 	char comm[IOT_COMM_LEN + 1];
-	uint32_t pid;
+	uint32_t pid;  /* the thread's */
+	uint32_t tgid; /* 0: not told */
 	uint32_t cpu;
+	bool has_cpu;
 	uint64_t time_ns;
 	const char *rest; /* behind the time's colon */
 };
@@ -44,7 +46,9 @@ static bool parse_before(const char *line, const char *end, struct header *h)
 	const char *p = back_over_blanks(line, end), *digits, *begin = line;
 	uint64_t v;
 
-	h->cpu = 0;
+	h->cpu = IOT_CPU_NONE;
+	h->tgid = 0;
+	h->has_cpu = false;
 	if (p > line && p[-1] == ']') {
 		const char *open = back_over_digits(line, p - 1);
 
@@ -54,6 +58,7 @@ static bool parse_before(const char *line, const char *end, struct header *h)
 		if (!import_text_u64(&digits, BT_MAX_CPUS - 1, &v))
 			return false;
 		h->cpu = (uint32_t)v;
+		h->has_cpu = true;
 		p = back_over_blanks(line, open - 1);
 	}
 	digits = back_over_digits(line, p);
@@ -61,8 +66,13 @@ static bool parse_before(const char *line, const char *end, struct header *h)
 		return false;
 	h->pid = (uint32_t)v;
 	p = digits;
-	if (p > line && p[-1] == '/')
-		p = back_over_digits(line, p - 1);
+	if (p > line && p[-1] == '/') {
+		digits = back_over_digits(line, p - 1);
+		if (!import_text_u64(&(const char *){digits}, UINT32_MAX, &v))
+			return false;
+		h->tgid = (uint32_t)v;
+		p = digits;
+	}
 	if (p > line && !is_blank(p[-1]))
 		return false;
 	p = back_over_blanks(line, p);
@@ -86,10 +96,13 @@ static size_t event_name(const char **p)
 	return n >= 2 && (*p)[n - 1] == ':' ? n : 0;
 }
 
-/* The first time that has an event behind it, since a process may be called like one; else the first. */
+/*
+ * The last time that has a block event behind it; else the first with any event, else the first. A process may be called
+ * like a line's beginning, but no event's fields look like one: what is before them is longer than a name.
+ */
 static bool parse_header(const char *line, struct header *ret)
 {
-	bool found = false;
+	bool found = false, event = false;
 
 	for (const char *p = line; (p = strpbrk(p, "0123456789"));) {
 		const char *s = p, *rest;
@@ -97,14 +110,15 @@ static bool parse_header(const char *line, struct header *ret)
 
 		if (p > line && is_blank(p[-1]) && import_text_time(&s, &h.time_ns) &&
 		    s[0] == ':' && is_blank(s[1]) && parse_before(line, p, &h)) {
+			bool is_event;
+
 			h.rest = rest = s + 1;
-			if (!found)
+			is_event = event_name(&rest) > 0;
+			if (!found || (is_event && !event) ||
+			    (is_event && strncmp(rest, "block:", 6) == 0))
 				*ret = h;
 			found = true;
-			if (event_name(&rest)) {
-				*ret = h;
-				return true;
-			}
+			event |= is_event;
 		}
 		p += strspn(p, "0123456789");
 	}
@@ -225,6 +239,8 @@ int import_perf_line(struct import *im, const char *line, const char **ret_what)
 		*ret_what = "no event behind the time";
 		return -EBADMSG;
 	}
+	if (im->cpu_ns && h.has_cpu)
+		im->cpu_ns[h.cpu] = h.time_ns;
 	if (!import_text_word(&p, "block:")) {
 		if (im->sort)
 			import_ignore(im);
@@ -238,6 +254,7 @@ int import_perf_line(struct import *im, const char *line, const char **ret_what)
 		e.act = events[i].act;
 		e.time_ns = h.time_ns;
 		e.pid = h.pid;
+		e.tgid = h.tgid;
 		e.cpu = h.cpu;
 		e.comm = h.comm;
 		if (!parse_fields(p + n + 1, events[i].shape, &e, comm)) {
@@ -281,12 +298,53 @@ static bool says_lost(const char *line, uint64_t *ret)
 	return true;
 }
 
+/*
+ * When that was. Each CPU has a buffer of its own, and what was lost in it is told by the next event that found room: so
+ * not before the line before of that CPU, and not after this one. All else may have been at any time.
+ */
+static int note_lost(struct import *im, const char *line, uint64_t n)
+{
+	uint64_t t0 = 0, t1 = UINT64_MAX, cpu;
+	struct header h;
+
+	if (parse_header(line, &h)) {
+		const char *p = h.rest;
+
+		import_text_blanks(&p);
+		if (h.time_ns && strncmp(p, "PERF_RECORD_LOST ", 17) == 0) {
+			t1 = h.time_ns;
+			t0 = h.has_cpu && im->cpu_ns[h.cpu] <= t1 ? im->cpu_ns[h.cpu] : 0;
+		}
+	} else if (import_text_word(&line, "CPU:") &&
+		   import_text_u64(&line, BT_MAX_CPUS - 1, &cpu) &&
+		   import_text_word(&line, " [LOST ")) {
+		t0 = im->cpu_ns[cpu];
+		t1 = 0;
+	}
+	return import_lost(im, n, UINT32_MAX, t0, t1);
+}
+
 /* A call chain's: "\tffffffff81234567 symbol+0x12 (...)". */
 static bool is_frame(const char *line)
 {
-	size_t blanks = strspn(line, " \t"), digits = strspn(line + blanks, "0123456789abcdef");
+	size_t n = strlen(line), blanks, digits;
 
-	return blanks && digits >= 4 && line[blanks + digits] == ' ';
+	if (line[0] != '\t')
+		return false;
+	while (n && (is_blank(line[n - 1]) || line[n - 1] == '\r'))
+		n--;
+	blanks = strspn(line, " \t");
+	digits = strspn(line + blanks, "0123456789abcdef");
+	return digits && line[blanks + digits] == ' ' && line[n - 1] == ')';
+}
+
+/* "0.000000: PERF_RECORD_MMAP ...", of whatever process: perf's own, no events. */
+static bool is_record(const char *line)
+{
+	const char *p = strstr(line, ": PERF_RECORD_"), *digits = p ? back_over_digits(line, p) : p;
+
+	return p && digits < p && digits > line + 1 && digits[-1] == '.' && digits[-2] >= '0' &&
+	       digits[-2] <= '9';
 }
 
 static bool other(struct import *im, const char *line)
@@ -296,11 +354,16 @@ static bool other(struct import *im, const char *line)
 	if (line[strspn(line, " \t\r")] == '\0' || line[0] == '#' || is_frame(line))
 		return true;
 	if (says_lost(line, &n))
-		return import_lost(im, n, UINT32_MAX, IOT_MAX(im->last_ns, 1U), 0) == 0;
-	return strstr(line, ": PERF_RECORD_") != NULL;
+		return note_lost(im, line, n) == 0;
+	return is_record(line);
 }
 
 int import_perf(struct import *im, struct import_input *in, struct iot_error *err)
 {
+	free(im->cpu_ns);
+	im->open_window = 0; /* what another file lost does not end in this one */
+	im->cpu_ns = calloc(BT_MAX_CPUS, sizeof(*im->cpu_ns));
+	if (!im->cpu_ns)
+		return iot_error_set(err, -ENOMEM, "out of memory");
 	return import_lines(im, in, import_perf_line, other, err);
 }

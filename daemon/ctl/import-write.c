@@ -236,7 +236,8 @@ static void describe_doubts(const struct import_writer *w, char *buf, size_t siz
 		{c->merges_unmatched, "merged into one not seen"},
 		{c->set_aside, "set aside without an end"},
 		{w->im->n_disorder, "events out of order"},
-		{w->im->n_names_dropped, "events without their process"},
+		{w->im->n_names_dropped + c->names_dropped,
+		 "names of processes for which there was no room"},
 	};
 	size_t n = 0;
 

@@ -93,6 +93,7 @@ struct import_event {
 	uint32_t dev;
 	uint32_t cpu;
 	uint32_t pid;
+	uint32_t tgid; /* goes with comm; 0: not told */
 	uint32_t bytes;
 	uint32_t flags; /* enum iot_flag, those below 1 << 16 */
 	uint8_t act;	/* enum import_act */
@@ -131,12 +132,18 @@ struct import_remap {
 };
 #define IMPORT_MAX_REMAPS 64U
 
+/* What an event's number of a name stands for; without holes, as it is hashed. */
+struct import_name {
+	char comm[IOT_COMM_LEN];
+	uint32_t tgid;
+};
+
 struct import {
 	enum import_format format;
 	struct bt_sort *sort;
 	struct import_device *devices;
 	uint32_t n_devices;
-	char (*names)[IOT_COMM_LEN]; /* number - 1 */
+	struct import_name *names; /* number - 1 */
 	uint32_t n_names;
 	uint32_t *name_slots; /* number, 0 = free; a power of two */
 	uint32_t n_name_slots;
@@ -158,6 +165,7 @@ struct import {
 	bool in_summary; /* blkparse: its sums have begun */
 	struct import_remap remaps[IMPORT_MAX_REMAPS];
 	size_t n_remaps;
+	uint64_t *cpu_ns;   /* perf: of each CPU's line before, in this file; 0 = none */
 	size_t open_window; /* 1 + the last one, whose end is the next event's time; 0 = none */
 	uint64_t n_lost;
 	bool lost_unknown; /* some of it without a number */
@@ -169,7 +177,8 @@ void import_ignore(struct import *im);
 /* Number of an event of (dev, cpu), from 1 without holes as the tools give them. */
 int import_sequence(struct import *im, uint32_t dev, uint32_t cpu, uint32_t sequence,
 		    uint64_t time_ns) IOT_MUST_CHECK;
-/* The source says that n (IOT_COUNT_UNKNOWN) events are not in it, between t0 and t1 (0: the next event). */
+/* The source says that n (IOT_COUNT_UNKNOWN) events are not in it, between t0 and t1 (0: the next event;
+ * UINT64_MAX: the end). */
 int import_lost(struct import *im, uint64_t n, uint32_t cpu, uint64_t t0_ns,
 		uint64_t t1_ns) IOT_MUST_CHECK;
 int import_device(struct import *im, uint32_t dev, uint32_t *ret) IOT_MUST_CHECK;
@@ -219,6 +228,7 @@ struct import_counts {
 		ambiguous; /* ended while others of the same place were in flight: first in, first out */
 	uint64_t merges_unmatched; /* into a request that was not seen */
 	uint64_t set_aside;	   /* too many were open: the oldest are in flight for good */
+	uint64_t names_dropped;	   /* of a pid that there was no room for */
 };
 
 struct import_pair;

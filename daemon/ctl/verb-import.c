@@ -167,6 +167,9 @@ static void say(const struct job *job, const char *output)
 	if (job->counts.ambiguous)
 		printf("  %s ended where others were in flight: these may have each other's end\n",
 		       ctl_human_count(job->counts.ambiguous, a));
+	if (im->n_names_dropped || job->counts.names_dropped)
+		printf("  %s names of processes for which there was no room\n",
+		       ctl_human_count(im->n_names_dropped + job->counts.names_dropped, a));
 	if (im->n_lost || im->lost_unknown)
 		printf("  %s%s events are missing in the trace, as it says itself\n",
 		       im->lost_unknown ? "at least " : "", ctl_human_count(im->n_lost, c));

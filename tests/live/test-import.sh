@@ -107,6 +107,40 @@ assert_status "export --strict refuses it" 1 "$ctl" export --format=csv --strict
 assert_grep "its copies say whose trace it is" 'imported from blktrace' <("$ctl" verify anon)
 assert_eq "and are not more than unknown" 11 "$("$ctl" verify anon >/dev/null; echo $?)"
 
+# ---- killed ------------------------------------------------------------------------------------------------------
+
+# What is not whole yet has a name that no reader of trees believes, whatever is in it.
+mkdir tree && cp -r i tree/whole && mkfifo waits
+exec 9<>waits
+"$ctl" import --output tree/o - <waits >/dev/null 2>&1 &
+importer=$!
+for _ in {1..100}; do
+	part=$(find tree -maxdepth 1 -name '.o.tmp-??????')
+	[ -z "$part" ] || break
+	sleep 0.1
+done
+{ kill -9 $importer && wait $importer; } 2>/dev/null
+exec 9>&-
+assert_ne "killed: leaves a directory with a name of its own" "" "$part"
+"$ctl" import --output other all-bt >/dev/null && cp other/*.iot "${part:-tree}"
+assert_eq "killed: what is in it is no record" "90000 1" "$("$ctl" report --json tree 2>/dev/null | jq .requests) $("$ctl" --json segments tree | jq length)"
+rm -rf tree other
+
+# ---- what perf was not asked for ------------------------------------------------------------------------------
+
+cat >no-cpu.txt <<'END'
+dd 7/8 4.000001000: block:block_rq_issue: 8,0 R 512 () 1 + 1 [dd]
+swap 0/0 4.000002000: block:block_rq_complete: 8,0 R () 1 + 1 [0]
+END
+"$ctl" import --output no-cpu no-cpu.txt >/dev/null
+assert_eq "perf without CPUs, with processes: null, and known" "null null 8 7" \
+	"$("$ctl" cat --json no-cpu 2>/dev/null | jq -r '"\(.cpu) \(.issue_cpu) \(.pid) \(.tgid)"')"
+assert_eq "perf without CPUs: in CSV, too" "" "$("$ctl" export --format=csv no-cpu 2>/dev/null | grep -w 8191)"
+assert_eq "perf without CPUs: one file of blktrace" "no-cpu-bt/sda.blktrace.0" \
+	"$("$ctl" export --format=blktrace --output no-cpu-bt no-cpu 2>/dev/null; find no-cpu-bt -type f | sed 's/[^/]*.blktrace/sda.blktrace/')"
+assert_eq "perf without CPUs: nothing but the source is in doubt" "" "$("$ctl" verify --verbose no-cpu | grep -E '^ ' |
+	grep -vE 'imported from|without a wall clock|counters not known|cannot be counted|failures not known')"
+
 # ---- several segments ----------------------------------------------------------------------------------------
 
 "$ctl" import --segment-size=100KiB --output many bt >said

@@ -75,7 +75,31 @@ static void test_perf_lost(void **state)
 	assert_int_equal(w.im.n_windows, 3);
 	assert_int_equal(w.im.windows[0].n, 7);
 	assert_int_equal(w.im.windows[0].t0_ns, 474000010000);
-	assert_int_equal(w.im.windows[0].t1_ns, 474000020000);
+	assert_int_equal(w.im.windows[0].t1_ns, 474000015000);
+	done(&w);
+	/* Not in order: of what is told without a time only the CPU's line before is known, or nothing. */
+	text(&w, import_perf,
+	     "dd 1 [002] 9.000090: block:block_rq_issue: 8,0 R 512 () 9 + 1 [dd]\n"
+	     "dd 1 [001] 9.000010: block:block_rq_issue: 8,0 R 512 () 1 + 1 [dd]\n"
+	     "dd 1 [002] 9.000012: block:block_rq_issue: 8,0 R 512 () 2 + 1 [dd]\n"
+	     "dd 1 [001] 9.000015: PERF_RECORD_LOST lost 1\n"
+	     "dd 1 [002] 9.000020: block:block_rq_issue: 8,0 R 512 () 3 + 1 [dd]\n"
+	     "dd 1 [002] 9.000019: PERF_RECORD_LOST lost 2\n"
+	     "dd 1 9.000021: PERF_RECORD_LOST lost 3\n"
+	     "dd 1 [002] 9.000022: PERF_RECORD_LOST_SAMPLES lost 4\n"
+	     "CPU:1 [LOST 5 EVENTS]\n"
+	     "dd 1 [001] 9.000009: block:block_rq_issue: 8,0 R 512 () 4 + 1 [dd]\n");
+	assert_int_equal(w.im.n_windows, 5);
+	for (size_t i = 0; i < 5; i++) {
+		static const uint64_t want[5][2] = {
+			{9000010000, 9000015000}, {0, 9000019000},	    {0, 9000021000},
+			{0, UINT64_MAX},	  {9000010000, UINT64_MAX},
+		};
+
+		assert_true(w.im.windows[i].n == i + 1);
+		assert_true(w.im.windows[i].t0_ns == want[i][0]);
+		assert_true(w.im.windows[i].t1_ns == want[i][1]);
+	}
 	done(&w);
 	text(&w, import_perf,
 	     "dd 1 " AT "010: block:block_rq_issue: 8,0 R 512 () 1 + 1 [dd]\n"
@@ -83,6 +107,46 @@ static void test_perf_lost(void **state)
 	assert_true(w.im.lost_unknown);
 	assert_int_equal(w.n_open, 1);
 	done(&w);
+}
+
+/* perf script -F comm,pid,tid,...: the process, then the thread. */
+static void test_perf_threads(void **state)
+{
+	struct world w;
+
+	(void)state;
+	text(&w, import_perf,
+	     "a 100/101 " AT "010: block:block_rq_issue: 8,0 R 512 () 1 + 1 [a]\n"
+	     "a 200/201 " AT "011: block:block_rq_issue: 8,0 R 512 () 2 + 1 [a]\n"
+	     "a 301 " AT "012: block:block_rq_issue: 8,0 R 512 () 3 + 1 [a]\n");
+	assert_int_equal(w.n_open, 3);
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(w.open[i].pid, 101 + 100 * i);
+		assert_int_equal(w.open[i].tgid, i < 2 ? 100 + 100 * i : 0);
+		assert_string_equal(w.open[i].comm, "a");
+	}
+	done(&w);
+}
+
+/* A process that is called like the beginning of a line does not hide what it does. */
+static void test_hiding(void **state)
+{
+	static const char *const comms[] = {
+		"a 1 1.0: y:", "a 1 1.0: block::", "1 1.0: block:x:", "a 1 [0] 1.0: y:"};
+	char line[256];
+	struct world w;
+
+	(void)state;
+	for (size_t i = 0; i < IOT_ARRAY_SIZE(comms); i++) {
+		snprintf(line, sizeof(line),
+			 "%s 77 " AT "010: block:block_rq_issue: 8,0 W 512 () 1 + 1 [%s]\n",
+			 comms[i], comms[i]);
+		text(&w, import_perf, line);
+		assert_int_equal(w.n_open, 1);
+		assert_int_equal(w.open[0].pid, 77);
+		assert_int_equal(w.open[0].issue_ns, 474000010000);
+		done(&w);
+	}
 }
 
 /* The name of a process may be anything. */
@@ -408,6 +472,12 @@ static void test_broken_text(void **state)
 	check_error(import_perf, "dd 1 " AT "010: nothing\n",
 		    "trace: line 1: no event behind the time");
 	check_error(import_perf, "garbage\n", "trace: line 1: no event of this format");
+	check_error(import_perf, "            cafe 12365 " AT "0\n",
+		    "trace: line 1: no event of this format");
+	check_error(import_perf, "            cafe 12365 [001]   474\n",
+		    "trace: line 1: no event of this format");
+	check_error(import_perf, " : PERF_RECORD_x 12365 [001]   474\n",
+		    "trace: line 1: no event of this format");
 }
 
 /* More begun than can be held: the older half is set aside, and said. */
@@ -437,6 +507,51 @@ static void test_crowded(void **state)
 	done(&w);
 }
 
+/* There is room for so many names: a pid that has one can change it, all others have none. */
+static void test_many_names(void **state)
+{
+	const struct import_output out = {keep, crowded, NULL};
+	struct bt_event e = {.action = IMPORT_PROCESS};
+	struct iot_request *open;
+	struct import_pair *p;
+	struct world w;
+	size_t n;
+
+	(void)state;
+	begin(&w);
+	w.im.names = calloc(2, sizeof(*w.im.names));
+	assert_non_null(w.im.names);
+	w.im.n_names = 2;
+	snprintf(w.im.names[0].comm, IOT_COMM_LEN, "old");
+	snprintf(w.im.names[1].comm, IOT_COMM_LEN, "new");
+	assert_int_equal(import_device(&w.im, IOT_DEV(8, 0), &e.device), 0);
+	assert_int_equal(import_pair_new(&w.im, &out, &p), 0);
+	for (uint32_t i = 0; i <= IMPORT_MAX_NAMES; i++) {
+		e.pid = i;
+		e.comm = 1;
+		assert_int_equal(import_pair_add(p, &e), 0);
+	}
+	e.pid = 7;
+	e.comm = 2;
+	assert_int_equal(import_pair_add(p, &e), 0);
+	e = (struct bt_event){.action = IMPORT_ISSUE | (uint32_t)IOT_OP_READ << 8,
+			      .bytes = 512,
+			      .device = e.device,
+			      .time_ns = 1};
+	e.pid = 7;
+	assert_int_equal(import_pair_add(p, &e), 0);
+	e.pid = IMPORT_MAX_NAMES;
+	assert_int_equal(import_pair_add(p, &e), 0);
+	assert_int_equal(import_pair_open(p, &open, &n), 0);
+	assert_int_equal(n, 2);
+	assert_string_equal(open[0].comm, "new");
+	assert_string_equal(open[1].comm, "");
+	assert_int_equal(import_pair_counts(p)->names_dropped, 1);
+	free(open);
+	import_pair_free(p);
+	done(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -446,7 +561,8 @@ int main(void)
 		cmocka_unit_test(test_ties),	    cmocka_unit_test(test_rwbs),
 		cmocka_unit_test(test_broken_text), cmocka_unit_test(test_crowded),
 		cmocka_unit_test(test_remaps),	    cmocka_unit_test(test_other_actions),
-		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_sums),	    cmocka_unit_test(test_perf_threads),
+		cmocka_unit_test(test_hiding),	    cmocka_unit_test(test_many_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
