@@ -33,6 +33,14 @@ make=$tools/make-segment
 "$ctl" export --format=blktrace --output bt plain || bail import "cannot export"
 "$ctl" export --format=blktrace --output all-bt all || bail import "cannot export"
 
+# Whose a trace is, nobody tells: two are not of one machine, nor beside each other in one boot.
+for m in 1 2; do
+	"$make" of$m segments=1 requests=300 plain machine=$m capture=$m boot=$m later=$((m * 1000)) >/dev/null
+	"$ctl" export --format=blktrace --output of$m-bt of$m && "$ctl" import -o of$m-i of$m-bt 2>/dev/null
+done
+assert_eq "traces of two machines are two hosts'" "2 2" "$("$ctl" report --json of1-i of2-i 2>/dev/null | jq -r '"\(.hosts) \(.devices | length)"')"
+assert_eq "and nothing is counted twice" 0 "$("$ctl" verify of1-i of2-i 2>&1 | grep -c 'counted twice')"
+
 # figures DIRECTORY JQ	what report counts of each device and operation: exact numbers, times included
 figures() {
 	"$ctl" report --json "$1" 2>/dev/null | jq -c "$2"
