@@ -30,7 +30,8 @@ static size_t put(uint8_t *at, const struct blk_io_trace *t, const void *pdu, bo
 		x.pdu_len = __builtin_bswap16(x.pdu_len);
 	}
 	memcpy(at, &x, sizeof(x));
-	memcpy(at + sizeof(x), pdu, t->pdu_len);
+	if (t->pdu_len)
+		memcpy(at + sizeof(x), pdu, t->pdu_len);
 	return sizeof(x) + t->pdu_len;
 }
 
