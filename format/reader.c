@@ -355,7 +355,7 @@ enum iot_segment_state iot_segment_state(const struct iot_segment *s)
 
 bool iot_segment_unread(const struct iot_segment *s)
 {
-	return s->unread;
+	return s->unread || s->gone;
 }
 
 bool iot_segment_gone(const struct iot_segment *s)

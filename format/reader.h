@@ -42,7 +42,7 @@ uint64_t iot_segment_footer_hash(const struct iot_segment *s); /* 0 if torn */
 /* Bytes that ought to be there are wrong (as opposed to: the tail is not there). Known after opening
  * for footer and trailer, after walking for blocks. */
 bool iot_segment_damaged(const struct iot_segment *s);
-/* Some of it could not be read as records: noted by who read it all, as a scan does. */
+/* Some of it could not be read as records: noted by who read it all, as a scan does, or gone. */
 bool iot_segment_unread(const struct iot_segment *s);
 void iot_segment_note_unread(struct iot_segment *s);
 /* Its file was deleted when more of it was to be read: what was not read is not known. */

@@ -154,6 +154,16 @@ static int check_written(struct ctl_capture *c, size_t i, struct iot_written *wr
 	return r;
 }
 
+/* Retention took it: any of its packets may have passed anywhere then. Without a footer all is in doubt anyway. */
+static int doubt_gone(struct ctl_capture *c, size_t i)
+{
+	const struct iot_footer *f = c->footers[i];
+
+	return f ? iot_doubts_unreadable(c->doubts, i, f->epoch_first_ns,
+					 f->epoch_last_ns ? f->epoch_last_ns : UINT64_MAX)
+		 : 0;
+}
+
 static int read_segment(struct ctl_capture *c, size_t i, struct iot_batch *b, struct iot_error *err)
 {
 	_cleanup_(iot_written_done) struct iot_written written = {0};
@@ -166,7 +176,7 @@ static int read_segment(struct ctl_capture *c, size_t i, struct iot_batch *b, st
 	for (;;) {
 		r = iot_segment_next_block(s, &info, err);
 		if (r < 0)
-			return r;
+			return iot_segment_gone(s) ? doubt_gone(c, i) : r;
 		if (r == IOT_READ_END)
 			return damaged ? 0 : check_written(c, i, &written);
 		if (r != IOT_READ_GAP) {
@@ -180,7 +190,7 @@ static int read_segment(struct ctl_capture *c, size_t i, struct iot_batch *b, st
 				continue;
 			}
 			if (r != -EBADMSG)
-				return r;
+				return iot_segment_gone(s) ? doubt_gone(c, i) : r;
 		}
 		damaged = true;
 		/* In a file without footer all of its time is in doubt anyway. */
