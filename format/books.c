@@ -319,3 +319,57 @@ void iot_written_done(struct iot_written *w)
 	free(w->slots);
 	*w = (struct iot_written){0};
 }
+
+static int cmp_books(const void *a, const void *b)
+{
+	const struct iot_books *x = a, *y = b;
+
+	return x->probe != y->probe ? (x->probe > y->probe) - (x->probe < y->probe)
+				    : (x->cpu > y->cpu) - (x->cpu < y->cpu);
+}
+
+int iot_written_books(const struct iot_written *w, const struct iot_probe *probes, size_t n_probes,
+		      struct iot_books **ret, size_t *ret_n)
+{
+	static const struct iot_books unknown = {
+		.seen = IOT_COUNT_UNKNOWN,
+		.not_selected = IOT_COUNT_UNKNOWN,
+		.folded = IOT_COUNT_UNKNOWN,
+		.emitted = IOT_COUNT_UNKNOWN,
+		.reserve_failed = IOT_COUNT_UNKNOWN,
+		.filed = IOT_COUNT_UNKNOWN,
+		.unattributed = IOT_COUNT_UNKNOWN,
+		.identity_full = IOT_COUNT_UNKNOWN,
+		.read_failed = IOT_COUNT_UNKNOWN,
+		.decode_failed = IOT_COUNT_UNKNOWN,
+		.output_failed = IOT_COUNT_UNKNOWN,
+		.missed = IOT_COUNT_UNKNOWN,
+		.suppressed = IOT_COUNT_UNKNOWN,
+	};
+	struct iot_books *books = calloc(w->n + n_probes + 1, sizeof(*books));
+	size_t n = 0;
+
+	if (!books)
+		return -ENOMEM;
+	for (size_t i = 0; i < w->n; i++) {
+		books[n] = unknown;
+		books[n].probe = w->rows[i].probe;
+		books[n].cpu = w->rows[i].cpu;
+		books[n].written = w->rows[i].n;
+		books[n++].missed = 0; /* is on the whole probe's row */
+	}
+	/* By probe and CPU, however the records came. */
+	if (n > 1)
+		qsort(books, n, sizeof(*books), cmp_books);
+	for (size_t i = 0; i < n_probes; i++) {
+		if (probes[i].state != IOT_ATTACH_ATTACHED)
+			continue;
+		/* User space writes per CPU; this row never has any. */
+		books[n] = unknown;
+		books[n].probe = probes[i].id;
+		books[n++].cpu = UINT32_MAX;
+	}
+	*ret = books;
+	*ret_n = n;
+	return 0;
+}

@@ -83,6 +83,12 @@ int iot_written_add(struct iot_written *w, uint16_t probe, uint32_t cpu) IOT_MUS
 /* The count of a row, which is 0 afterwards. */
 uint64_t iot_written_take(struct iot_written *w, uint16_t probe, uint32_t cpu);
 void iot_written_done(struct iot_written *w);
+/*
+ * All that records tell of books: a row for each that made some, by probe and CPU, then one for each probe that was
+ * attached; but for `written` nothing in them is known. The caller frees *ret. -ENOMEM.
+ */
+int iot_written_books(const struct iot_written *w, const struct iot_probe *probes, size_t n_probes,
+		      struct iot_books **ret, size_t *ret_n) IOT_MUST_CHECK;
 
 void iot_books_sum(const struct iot_footer *f, struct iot_books_summary *ret);
 /* Adds ledger entries; separate because a reader loads them only when asked. */

@@ -55,12 +55,14 @@ static void sum_up(uint64_t *v, size_t n)
 /* Into the array, as wide as it is; -EBADMSG if a value has more bits than `bits`. */
 static int narrow(const uint64_t *v, size_t n, unsigned int width, unsigned int bits, void *array)
 {
-	uint64_t any = 0;
+	if (bits < 64) {
+		uint64_t any = 0;
 
-	for (size_t i = 0; bits < 64 && i < n; i++)
-		any |= v[i];
-	if (bits < 64 && any >> bits)
-		return -EBADMSG;
+		for (size_t i = 0; i < n; i++)
+			any |= v[i];
+		if (any >> bits)
+			return -EBADMSG;
+	}
 	switch (width) {
 	case 1:
 		for (size_t i = 0; i < n; i++)

@@ -189,63 +189,6 @@ static int copy_blocks(struct recovery *rc, struct iot_error *err)
 	return r < 0 ? iot_error_set(err, r, "out of memory") : 0;
 }
 
-static int cmp_books(const void *a, const void *b)
-{
-	const struct iot_books *x = a, *y = b;
-
-	return x->probe != y->probe ? (x->probe > y->probe) - (x->probe < y->probe)
-				    : (x->cpu > y->cpu) - (x->cpu < y->cpu);
-}
-
-/* All that a torn file still knows of its books. */
-static int torn_books(const struct recovery *rc, struct iot_books **ret, size_t *ret_n)
-{
-	const struct iot_segment_info *info = iot_segment_info(rc->s);
-	static const struct iot_books unknown = {
-		.seen = IOT_COUNT_UNKNOWN,
-		.not_selected = IOT_COUNT_UNKNOWN,
-		.folded = IOT_COUNT_UNKNOWN,
-		.emitted = IOT_COUNT_UNKNOWN,
-		.reserve_failed = IOT_COUNT_UNKNOWN,
-		.filed = IOT_COUNT_UNKNOWN,
-		.unattributed = IOT_COUNT_UNKNOWN,
-		.identity_full = IOT_COUNT_UNKNOWN,
-		.read_failed = IOT_COUNT_UNKNOWN,
-		.written = IOT_COUNT_UNKNOWN,
-		.decode_failed = IOT_COUNT_UNKNOWN,
-		.output_failed = IOT_COUNT_UNKNOWN,
-		.missed = IOT_COUNT_UNKNOWN,
-		.suppressed = IOT_COUNT_UNKNOWN,
-	};
-	struct iot_books *books = calloc(rc->written.n + info->n_probes + 1, sizeof(*books));
-	size_t n = 0;
-
-	if (!books)
-		return -ENOMEM;
-	for (size_t i = 0; i < rc->written.n; i++) {
-		books[n] = unknown;
-		books[n].probe = rc->written.rows[i].probe;
-		books[n].cpu = rc->written.rows[i].cpu;
-		books[n].written = rc->written.rows[i].n;
-		books[n++].missed = 0; /* is on the whole probe's row */
-	}
-	/* By probe and CPU, however the records came. */
-	if (n > 1)
-		qsort(books, n, sizeof(*books), cmp_books);
-	for (size_t i = 0; i < info->n_probes; i++) {
-		if (info->probes[i].state != IOT_ATTACH_ATTACHED)
-			continue;
-		books[n] = unknown;
-		books[n].probe = info->probes[i].id;
-		books[n].cpu = UINT32_MAX;
-		/* User space writes per CPU; this row never has any. */
-		books[n++].written = 0;
-	}
-	*ret = books;
-	*ret_n = n;
-	return 0;
-}
-
 static int seal(struct recovery *rc, struct iot_error *err)
 {
 	const struct iot_segment_info *info = iot_segment_info(rc->s);
@@ -271,7 +214,8 @@ static int seal(struct recovery *rc, struct iot_error *err)
 	f.losses = losses;
 	f.open = open;
 	if (!old) {
-		r = torn_books(rc, &books, &f.n_books);
+		r = iot_written_books(&rc->written, info->probes, info->n_probes, &books,
+				      &f.n_books);
 		if (r < 0)
 			return iot_error_set(err, r, "out of memory");
 		f.books = books;

@@ -48,15 +48,15 @@ static int sort_rows(const struct iot_batch *b, uint32_t n, struct row **ret)
 	return 0;
 }
 
+/* Nothing between these times can pass. */
 static bool filter_skips(const struct iot_filter *f, const struct iot_segment *s, uint64_t first_ns,
 			 uint64_t last_ns)
 {
-	/* No kernel's time, but a file may hold it: what lies between is anywhere. */
-	if (iot_segment_realtime_ns(s, last_ns) < iot_segment_realtime_ns(s, first_ns))
+	uint64_t from, to;
+
+	if (!iot_scan_range(s, first_ns, last_ns, &from, &to))
 		return false;
-	if (f->since_ns && iot_segment_realtime_ns(s, last_ns) < f->since_ns)
-		return true;
-	return f->until_ns && iot_segment_realtime_ns(s, first_ns) > f->until_ns;
+	return (f->since_ns && to < f->since_ns) || (f->until_ns && from > f->until_ns);
 }
 
 static int decode_block(struct iot_merge *m, struct merge_segment *seg, uint64_t columns,
@@ -107,15 +107,13 @@ static int decode_block(struct iot_merge *m, struct merge_segment *seg, uint64_t
 	return 0;
 }
 
-/* A file that retention deleted since the scan began is a hole in it, not its end. */
-static bool gone(struct iot_merge *m, const struct iot_segment *s, int code)
+/* A file that retention deleted since the scan began is a hole in it, not its end; the verdict says so. */
+static int fail_unless_gone(const struct merge_segment *seg, int r, const struct iot_error *why,
+			    struct iot_error *err)
 {
-	if (code != -ENOENT && code != -ESTALE)
-		return false;
-	iot_verdict_reason(m->notes, IOT_VERDICT_UNKNOWN,
-			   "segment %llu: the file was deleted while it was read",
-			   (unsigned long long)iot_segment_info(s)->seq);
-	return true;
+	if (r == 0 || iot_segment_gone(seg->s))
+		return 0;
+	return iot_error_set(err, r, "%s", why->text[0] ? why->text : strerror(-r));
 }
 
 int iot_merge_load(struct iot_merge *m, struct merge_segment *seg, uint64_t columns,
@@ -124,11 +122,9 @@ int iot_merge_load(struct iot_merge *m, struct merge_segment *seg, uint64_t colu
 	struct iot_error why = {0};
 	int r = decode_block(m, seg, columns, &why);
 
-	if (r < 0 && gone(m, seg->s, r)) {
+	if (r < 0)
 		seg->next = seg->n_blocks;
-		return 0;
-	}
-	return r < 0 ? iot_error_set(err, r, "%s", why.text[0] ? why.text : strerror(-r)) : 0;
+	return fail_unless_gone(seg, r, &why, err);
 }
 
 static int cmp_block(const void *a, const void *b)
@@ -139,28 +135,33 @@ static int cmp_block(const void *a, const void *b)
 					  : iot_cmp_u64(x->offset, y->offset);
 }
 
+/* The next block of records; m (may be NULL) is told of damage on the way. Positive IOT_READ_END. */
+static int next_block(struct iot_merge *m, struct iot_segment *s, struct iot_walk *w,
+		      struct iot_block_info *ret, struct iot_error *err)
+{
+	for (;;) {
+		enum iot_gap gap;
+		int r = iot_walk_next(s, w, ret, &gap, err);
+
+		if (r < 0 || r == IOT_READ_END)
+			return r;
+		if (r == 0 && ret->kind == records_kind(s))
+			return 0;
+		if (r == IOT_READ_GAP && gap == IOT_GAP_DAMAGE && m)
+			note_damage(m, s, ret->offset, "damaged bytes");
+	}
+}
+
 static int walk_blocks(struct iot_merge *m, struct merge_segment *seg, struct iot_error *err)
 {
+	struct iot_block_info info;
 	size_t cap = 0;
 	struct iot_walk w;
+	int r;
 
 	iot_walk_init(seg->s, &w);
-	for (;;) {
-		struct iot_block_info info;
-		enum iot_gap gap;
-		int r = iot_walk_next(seg->s, &w, &info, &gap, err);
-
-		if (r < 0)
-			return r;
-		if (r == IOT_READ_END)
-			break;
-		if (r == IOT_READ_GAP) {
-			if (gap == IOT_GAP_DAMAGE)
-				note_damage(m, seg->s, info.offset, "damaged bytes");
-			continue;
-		}
-		if (info.kind != records_kind(seg->s) ||
-		    filter_skips(m->filter, seg->s, info.first_ns, info.last_ns))
+	while ((r = next_block(m, seg->s, &w, &info, err)) == 0) {
+		if (filter_skips(m->filter, seg->s, info.first_ns, info.last_ns))
 			continue;
 		if (seg->n_blocks == cap) {
 			struct merge_block *blocks;
@@ -177,6 +178,8 @@ static int walk_blocks(struct iot_merge *m, struct merge_segment *seg, struct io
 			.count = info.count,
 		};
 	}
+	if (r < 0)
+		return r;
 	if (seg->n_blocks > 1)
 		qsort(seg->blocks, seg->n_blocks, sizeof(*seg->blocks), cmp_block);
 	return 0;
@@ -187,18 +190,18 @@ int iot_merge_list(struct iot_merge *m, struct merge_segment *seg, struct iot_er
 	struct iot_error why = {0};
 	int r = walk_blocks(m, seg, &why);
 
-	if (r < 0 && gone(m, seg->s, r)) {
+	if (r < 0)
 		seg->n_blocks = 0;
-		return 0;
-	}
-	return r < 0 ? iot_error_set(err, r, "%s", why.text[0] ? why.text : strerror(-r)) : 0;
+	return fail_unless_gone(seg, r, &why, err);
 }
 
 int iot_merge_first_time(struct iot_merge *m, struct merge_segment *seg, struct iot_error *err)
 {
 	const struct iot_meta_footer *meta = iot_segment_meta(seg->s);
 	uint64_t first = UINT64_MAX, last = 0;
+	struct iot_block_info info;
 	struct iot_walk w;
+	int r;
 
 	if (meta) {
 		for (size_t i = 0; i < meta->n_index; i++) {
@@ -209,20 +212,12 @@ int iot_merge_first_time(struct iot_merge *m, struct merge_segment *seg, struct 
 		}
 	} else {
 		iot_walk_init(seg->s, &w);
-		for (;;) {
-			struct iot_block_info info;
-			enum iot_gap gap;
-			int r = iot_walk_next(seg->s, &w, &info, &gap, err);
-
-			if (r < 0)
-				return r;
-			if (r == IOT_READ_END)
-				break;
-			if (r == IOT_READ_GAP || info.kind != records_kind(seg->s))
-				continue;
+		while ((r = next_block(NULL, seg->s, &w, &info, err)) == 0) {
 			first = IOT_MIN(first, info.first_ns);
 			last = IOT_MAX(last, info.last_ns);
 		}
+		if (r < 0)
+			return r;
 	}
 	seg->skip = first == UINT64_MAX || filter_skips(m->filter, seg->s, first, last);
 	seg->first_key = seg->skip ? 0 : first + seg->key_offset;

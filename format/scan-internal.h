@@ -38,6 +38,13 @@ struct iot_scan {
 /* ---- scan-read.c ---- */
 
 /*
+ * A range of a segment's time by the wall clock. false: it wraps, which no kernel's does, but a file may hold;
+ * what lies between is anywhere then.
+ */
+bool iot_scan_range(const struct iot_segment *s, uint64_t first_ns, uint64_t last_ns,
+		    uint64_t *ret_from_ns, uint64_t *ret_to_ns);
+
+/*
  * A request that was in flight when recording began may lack its process, and its start: "none of this process",
  * "none slower than" is not proved by records that do not tell.
  */

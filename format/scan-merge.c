@@ -263,11 +263,6 @@ static int cmp_start(const void *a, const void *b, void *userdata)
 	return c ? c : (x > y) - (x < y);
 }
 
-static bool same_capture(const struct iot_segment *a, const struct iot_segment *b)
-{
-	return memcmp(iot_segment_info(a)->capture_id, iot_segment_info(b)->capture_id, 16) == 0;
-}
-
 int iot_merge_new(struct iot_segment **segments, size_t n, const struct iot_filter *f,
 		  struct iot_verdict *notes, struct iot_merge **ret, struct iot_error *err)
 {
@@ -288,7 +283,7 @@ int iot_merge_new(struct iot_segment **segments, size_t n, const struct iot_filt
 		int r;
 
 		seg->s = segments[i];
-		if (!base || !same_capture(base, seg->s))
+		if (!base || !iot_same_capture(base, seg->s))
 			base = seg->s;
 		seg->key_offset = iot_segment_realtime_ns(base, 0);
 		r = iot_merge_first_time(m, seg, err);

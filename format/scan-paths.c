@@ -93,9 +93,10 @@ static bool is_aside_name(const char *name)
 
 static bool is_unfinished_name(const char *name)
 {
-	size_t n = strlen(name), k = strlen(".tmp-XXXXXX");
+	size_t n = strlen(name), k = strlen(IOT_UNFINISHED IOT_UNFINISHED_RANDOM);
 
-	return name[0] == '.' && n > k + 1 && strncmp(name + n - k, ".tmp-", 5) == 0;
+	return name[0] == '.' && n > k + 1 &&
+	       strncmp(name + n - k, IOT_UNFINISHED, strlen(IOT_UNFINISHED)) == 0;
 }
 
 static char *join(const char *dir, const char *name)

@@ -119,57 +119,75 @@ int iot_scan_next_packet(struct iot_scan *sc, struct iot_packet *ret,
 	return 0;
 }
 
+bool iot_scan_range(const struct iot_segment *s, uint64_t first_ns, uint64_t last_ns,
+		    uint64_t *ret_from_ns, uint64_t *ret_to_ns)
+{
+	*ret_from_ns = iot_segment_realtime_ns(s, first_ns);
+	*ret_to_ns = iot_segment_realtime_ns(s, last_ns);
+	return *ret_from_ns <= *ret_to_ns;
+}
+
 /* Every record of the block passes, whatever it is. */
 static bool all_pass(const struct iot_filter *f, const struct iot_segment *s,
 		     const struct iot_batch *b)
 {
+	uint64_t from, to;
+
 	if (iot_filter_columns(f) & ~IOT_COLS_COMPLETE || f->flow.set || f->probe[0])
 		return false;
 	return (!f->since_ns && !f->until_ns) ||
-	       (iot_segment_realtime_ns(s, iot_batch_first_ns(b)) <=
-			iot_segment_realtime_ns(s, iot_batch_last_ns(b)) &&
-		iot_filter_match_time(f, iot_segment_realtime_ns(s, iot_batch_first_ns(b))) &&
-		iot_filter_match_time(f, iot_segment_realtime_ns(s, iot_batch_last_ns(b))));
+	       (iot_scan_range(s, iot_batch_first_ns(b), iot_batch_last_ns(b), &from, &to) &&
+		iot_filter_match_time(f, from) && iot_filter_match_time(f, to));
+}
+
+/* at (may be NULL): which rows of the block pass. Returns how many. */
+static uint32_t match_block(struct iot_scan *sc, const struct iot_row *block, uint32_t *at)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < iot_batch_count(block->batch); i++) {
+		struct iot_request request;
+		enum iot_match m;
+
+		iot_batch_get(block->batch, i, &request);
+		m = match(sc, block->segment, &request);
+		sc->n_untold += m == IOT_MATCH_MAYBE && !sc->read_all;
+		if (m != IOT_MATCH_YES)
+			continue;
+		if (at)
+			at[n] = i;
+		n++;
+	}
+	return n;
 }
 
 int iot_scan_next_block(struct iot_scan *sc, struct iot_rows *ret, struct iot_error *err)
 {
 	uint64_t columns = sc->columns | iot_filter_columns(&sc->filter);
-	struct iot_row row;
+	struct iot_row block;
 	uint32_t n;
 	int r;
 
-	for (;;) {
+	do {
 		r = start_merge(sc, IOT_STREAM_BLOCK, err);
 		if (r == 0)
-			r = iot_merge_next_block(sc->merge[IOT_STREAM_BLOCK], columns, &row, err);
+			r = iot_merge_next_block(sc->merge[IOT_STREAM_BLOCK], columns, &block, err);
 		sc->read_all |= r == IOT_READ_END;
 		if (r != 0)
 			return r;
-		n = iot_batch_count(row.batch);
+		n = iot_batch_count(block.batch);
 		count_read(sc, n);
-		*ret = (struct iot_rows){.segment = row.segment, .batch = row.batch, .n = n};
-		if (all_pass(&sc->filter, row.segment, row.batch))
+		*ret = (struct iot_rows){.segment = block.segment, .batch = block.batch, .n = n};
+		if (all_pass(&sc->filter, block.segment, block.batch))
 			return 0;
 		if (!sc->at)
 			sc->at = malloc(IOT_BLOCK_RECORDS_MAX * sizeof(*sc->at));
 		if (!sc->at)
 			return iot_error_set(err, -ENOMEM, "out of memory");
 		ret->at = sc->at;
-		ret->n = 0;
-		for (uint32_t i = 0; i < n; i++) {
-			struct iot_request request;
-			enum iot_match m;
-
-			iot_batch_get(row.batch, i, &request);
-			m = match(sc, row.segment, &request);
-			sc->n_untold += m == IOT_MATCH_MAYBE && !sc->read_all;
-			if (m == IOT_MATCH_YES)
-				sc->at[ret->n++] = i;
-		}
-		if (ret->n)
-			return 0;
-	}
+		ret->n = match_block(sc, &block, sc->at);
+	} while (!ret->n);
+	return 0;
 }
 
 /* They are counted on the way, or, where a verdict is asked for before they were read, for it alone. */
@@ -187,15 +205,12 @@ int iot_scan_note_untold(struct iot_scan *sc, struct iot_verdict *v, struct iot_
 		r = new_merge(sc, IOT_STREAM_BLOCK, &damage, &m, err);
 	}
 	while (r == 0 && !sc->read_all) {
-		struct iot_request request;
-		struct iot_row row;
+		struct iot_row block;
 
-		r = iot_merge_next(m, iot_filter_columns(f), &row, err);
+		r = iot_merge_next_block(m, iot_filter_columns(f), &block, err);
+		if (r == 0)
+			match_block(sc, &block, NULL);
 		sc->read_all = r == IOT_READ_END;
-		if (r != 0)
-			break;
-		iot_batch_get(row.batch, row.i, &request);
-		sc->n_untold += match(sc, row.segment, &request) == IOT_MATCH_MAYBE;
 	}
 	if (r < 0)
 		return r;

@@ -37,6 +37,10 @@ struct iot_filter {
 	char probe[48]; /* name; "" = all */
 };
 
+/* Behind "." and a name: a directory that a verb fills, to be renamed when it is whole. Scans do not go into one. */
+#define IOT_UNFINISHED ".tmp-"
+#define IOT_UNFINISHED_RANDOM "XXXXXX" /* of mkdtemp(3) */
+
 struct iot_scan;
 
 /* -ENOENT with err when a path has no segments. Damaged files, and directories below a path that cannot

@@ -4,8 +4,9 @@
  *
  * Requests come in order of completion, but a per-CPU file must be in order of its events, and a
  * request that hung for minutes began minutes before its neighbours; an import has files by CPU and
- * needs events by time. No window is long enough, so this is a real external sort: runs of max_events are sorted and spilled into one unlinked file,
- * then merged through a heap. A short trace never leaves memory.
+ * needs events by time. No window is long enough, so this is a real external sort: runs of
+ * max_events are sorted and spilled into one unlinked file, then merged through a heap. A short
+ * trace never leaves memory.
  */
 #include <fcntl.h>
 

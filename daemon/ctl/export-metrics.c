@@ -102,6 +102,7 @@ struct sum {
 	const char *family;
 	const char *help;
 	size_t offset; /* of a uint64_t in struct report_cell */
+	bool loss;     /* 0 is no sample where more may have been lost */
 };
 
 struct sum_of {
@@ -110,25 +111,22 @@ struct sum_of {
 };
 
 static const struct sum sums[] = {
-	{"iotraced_range_requests", "Requests recorded.", offsetof(struct report_cell, requests)},
-	{"iotraced_range_bytes", "Bytes that were done.", offsetof(struct report_cell, bytes_done)},
-	{"iotraced_range_errors", "Requests that failed.", offsetof(struct report_cell, errors)},
+	{"iotraced_range_requests", "Requests recorded.", offsetof(struct report_cell, requests),
+	 false},
+	{"iotraced_range_bytes", "Bytes that were done.", offsetof(struct report_cell, bytes_done),
+	 false},
+	{"iotraced_range_errors", "Requests that failed.", offsetof(struct report_cell, errors),
+	 false},
 	{"iotraced_range_requeues", "Times that requests were requeued.",
-	 offsetof(struct report_cell, requeues)},
+	 offsetof(struct report_cell, requeues), false},
 	{"iotraced_range_lost_requests", "Requests that are not in the record, by the ledger.",
-	 offsetof(struct report_cell, lost)},
+	 offsetof(struct report_cell, lost), true},
 	{"iotraced_range_lost_bytes", "Bytes of requests that are not in the record.",
-	 offsetof(struct report_cell, lost_bytes)},
+	 offsetof(struct report_cell, lost_bytes), true},
 };
 
 typedef void cell_fn(struct metrics *m, const struct metric_label *labels,
 		     const struct report_cell *cell, const void *arg);
-
-static bool is_loss(const struct sum *sum)
-{
-	return sum->offset == offsetof(struct report_cell, lost) ||
-	       sum->offset == offsetof(struct report_cell, lost_bytes);
-}
 
 static void put_sum(struct metrics *m, const struct metric_label *labels,
 		    const struct report_cell *cell, const void *arg)
@@ -137,8 +135,7 @@ static void put_sum(struct metrics *m, const struct metric_label *labels,
 	uint64_t v;
 
 	memcpy(&v, (const char *)cell + of->sum->offset, sizeof(v));
-	/* 0 is no sample where more may have been lost. */
-	if (v || of->losses_final || !is_loss(of->sum))
+	if (v || of->losses_final || !of->sum->loss)
 		metrics_u64(m, labels, METRIC_LABELS - 1, v);
 }
 

@@ -17,14 +17,7 @@ void import_done(struct import *im)
 	free(im->windows);
 	free(im->cpu_ns);
 	bt_sort_free(im->sort);
-	im->sort = NULL;
-	im->devices = NULL;
-	im->names = NULL;
-	im->name_slots = NULL;
-	im->windows = NULL;
-	im->cpu_ns = NULL;
-	im->n_devices = im->n_names = im->n_name_slots = 0;
-	im->n_windows = 0;
+	*im = (struct import){0};
 }
 
 /* What ends comes last, and a name before who bears it: events of one time from two CPUs may come in any order. */
@@ -53,11 +46,15 @@ int import_device(struct import *im, uint32_t dev, uint32_t *ret)
 {
 	struct import_device *d;
 
-	for (uint32_t i = 0; i < im->n_devices; i++)
+	/* Asked for several times per event, which mostly is of the device of the one before. */
+	for (uint32_t k = 0; k < im->n_devices; k++) {
+		uint32_t i = (im->last_device + k) % im->n_devices;
+
 		if (im->devices[i].dev == dev) {
-			*ret = i;
+			*ret = im->last_device = i;
 			return 0;
 		}
+	}
 	if (im->n_devices == IMPORT_MAX_DEVICES)
 		return -E2BIG;
 	d = reallocarray(im->devices, im->n_devices + 1, sizeof(*d));

@@ -273,6 +273,7 @@ int import_detect(struct import_input *in, enum import_format *ret, struct iot_e
 		return iot_error_set(err, -ENOMEM, "out of memory");
 	for (char *line = text, *next; line; line = next) {
 		struct import probe = {0}; /* no sort: what is found is not kept */
+		bool found;
 
 		next = strchr(line, '\n');
 		if (next)
@@ -281,8 +282,9 @@ int import_detect(struct import_input *in, enum import_format *ret, struct iot_e
 			*ret = IMPORT_BLKPARSE;
 		else if (import_perf_line(&probe, line, &what) == 0)
 			*ret = IMPORT_PERF;
+		found = probe.n_events > 0;
 		import_done(&probe);
-		if (probe.n_events)
+		if (found)
 			return 0;
 	}
 	return iot_error_set(err, -EBADMSG,

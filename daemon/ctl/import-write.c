@@ -157,53 +157,6 @@ static int open_segment(struct import_writer *w)
 	return iot_writer_open(w->dirfd, w->name, &w->info, &w->out);
 }
 
-static struct iot_books unknown_books(uint32_t cpu)
-{
-	return (struct iot_books){
-		.probe = IOT_PROBE_BLOCK_COMPLETE,
-		.cpu = cpu,
-		.seen = IOT_COUNT_UNKNOWN,
-		.not_selected = IOT_COUNT_UNKNOWN,
-		.folded = IOT_COUNT_UNKNOWN,
-		.emitted = IOT_COUNT_UNKNOWN,
-		.reserve_failed = IOT_COUNT_UNKNOWN,
-		.filed = IOT_COUNT_UNKNOWN,
-		.unattributed = IOT_COUNT_UNKNOWN,
-		.identity_full = IOT_COUNT_UNKNOWN,
-		.read_failed = IOT_COUNT_UNKNOWN,
-		.decode_failed = IOT_COUNT_UNKNOWN,
-		.output_failed = IOT_COUNT_UNKNOWN,
-		.missed = cpu == UINT32_MAX ? IOT_COUNT_UNKNOWN : 0,
-		.suppressed = IOT_COUNT_UNKNOWN,
-	};
-}
-
-static int cmp_books(const void *a, const void *b)
-{
-	const struct iot_books *x = a, *y = b;
-
-	return (x->cpu > y->cpu) - (x->cpu < y->cpu);
-}
-
-static int make_books(const struct import_writer *w, uint64_t lost, struct iot_footer *f)
-{
-	f->books = calloc(w->written.n + 1, sizeof(*f->books));
-	if (!f->books)
-		return -ENOMEM;
-	for (size_t i = 0; i < w->written.n; i++) {
-		f->books[i] = unknown_books(w->written.rows[i].cpu);
-		f->books[i].written = w->written.rows[i].n;
-	}
-	f->n_books = w->written.n;
-	if (f->n_books)
-		qsort(f->books, f->n_books, sizeof(*f->books), cmp_books);
-	f->books[f->n_books] = unknown_books(UINT32_MAX);
-	if (lost)
-		f->books[f->n_books].unattributed = lost;
-	f->n_books++;
-	return 0;
-}
-
 /* Windows that end in this segment; they lie in order of their ends. */
 static void take_windows(struct import_writer *w, bool last, struct iot_footer *f,
 			 uint64_t *ret_lost)
@@ -264,7 +217,9 @@ static int seal_with(struct import_writer *w, bool last, struct iot_footer *f)
 	take_windows(w, last, f, &lost);
 	if (last)
 		describe_doubts(w, f->note, sizeof(f->note));
-	r = make_books(w, lost, f);
+	r = iot_written_books(&w->written, &w->probe, 1, &f->books, &f->n_books);
+	if (r == 0 && lost) /* whose it was nobody knows, nor on which CPU */
+		f->books[f->n_books - 1].unattributed = lost;
 	if (r == 0)
 		r = import_pair_open(w->pair, &f->open, &f->n_open);
 	if (r == 0)

@@ -143,6 +143,7 @@ struct import {
 	struct bt_sort *sort;
 	struct import_device *devices;
 	uint32_t n_devices;
+	uint32_t last_device;	   /* that was asked for */
 	struct import_name *names; /* number - 1 */
 	uint32_t n_names;
 	uint32_t *name_slots; /* number, 0 = free; a power of two */

@@ -46,7 +46,8 @@ int ctl_directory_make(const char *path, char **ret)
 	mode_t mask = umask(0);
 
 	umask(mask);
-	if (asprintf(&temp, "%.*s.%s.tmp-XXXXXX", n_dir, path, path + n_dir) < 0)
+	if (asprintf(&temp, "%.*s.%s" IOT_UNFINISHED IOT_UNFINISHED_RANDOM, n_dir, path,
+		     path + n_dir) < 0)
 		return -ENOMEM;
 	if (!mkdtemp(temp))
 		return -errno;

@@ -288,11 +288,6 @@ static int read_capture(struct ctl_capture *c, struct iot_error *err)
 	return 0;
 }
 
-static bool same_capture(const struct iot_segment *a, const struct iot_segment *b)
-{
-	return memcmp(iot_segment_info(a)->capture_id, iot_segment_info(b)->capture_id, 16) == 0;
-}
-
 static int capture_init(struct ctl_capture *c, struct iot_scan *scan, size_t first, size_t n)
 {
 	*c = (struct ctl_capture){.n = n};
@@ -335,7 +330,7 @@ int ctl_packets_read_some(struct iot_scan *scan, const uint64_t *ids, size_t n,
 		k = i + 1;
 		if (iot_segment_info(s)->stream != IOT_STREAM_PACKET)
 			continue;
-		while (k < n_segments && same_capture(s, iot_scan_segment(scan, k)))
+		while (k < n_segments && iot_same_capture(s, iot_scan_segment(scan, k)))
 			k++;
 		r = capture_init(&p.captures[p.n++], scan, i, k - i);
 		p.captures[p.n - 1].only = ids;
@@ -375,7 +370,7 @@ int ctl_packets_scan(const struct ctl *c, int argc, char **argv, struct iot_scan
 struct ctl_capture *ctl_packets_find(const struct ctl_packets *p, const struct iot_segment *s)
 {
 	for (size_t i = 0; i < p->n; i++)
-		if (same_capture(p->captures[i].segments[0], s))
+		if (iot_same_capture(p->captures[i].segments[0], s))
 			return &p->captures[i];
 	return NULL;
 }

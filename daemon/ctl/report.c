@@ -118,38 +118,28 @@ int report_cell_merge(struct report_cell *into, const struct report_cell *from)
 	return hist_merge(&into->device, &from->device);
 }
 
-static int need_op(struct report_device *d, unsigned int op, struct report_op **ret)
+int report_cell(struct report_device *d, unsigned int op, unsigned int swap,
+		struct report_cell **ret)
 {
 	if (op >= IOT_N_OPS)
 		op = IOT_OP_OTHER;
 	if (!d->ops[op])
 		d->ops[op] = calloc(1, sizeof(**d->ops));
-	*ret = d->ops[op];
-	return d->ops[op] ? 0 : -ENOMEM;
-}
-
-int report_cell(struct report_device *d, unsigned int op, unsigned int swap,
-		struct report_cell **ret)
-{
-	struct report_op *o;
-	int r = need_op(d, op, &o);
-
-	if (r == 0)
-		*ret = &o->swap[swap < REPORT_N_SWAP ? swap : REPORT_NOT_SWAP];
-	return r;
+	if (!d->ops[op])
+		return -ENOMEM;
+	*ret = &d->ops[op]->swap[swap < REPORT_N_SWAP ? swap : REPORT_NOT_SWAP];
+	return 0;
 }
 
 int report_add(struct report_device *d, const struct iot_request *req)
 {
-	struct report_cell *cell;
-	struct report_op *op;
+	struct report_cell *cell, *plain;
 	uint64_t ns;
 	int r;
 
-	r = need_op(d, req->op, &op);
+	r = report_cell(d, req->op, req->swap, &cell);
 	if (r < 0)
 		return r;
-	cell = &op->swap[req->swap < REPORT_N_SWAP ? req->swap : REPORT_NOT_SWAP];
 	cell->requests++;
 	cell->bytes += req->bytes;
 	cell->bytes_done += req->bytes_done;
@@ -161,8 +151,11 @@ int report_add(struct report_device *d, const struct iot_request *req)
 
 		cell->bytes -= bytes;
 		cell->bytes_done -= done;
-		op->swap[REPORT_NOT_SWAP].bytes += bytes;
-		op->swap[REPORT_NOT_SWAP].bytes_done += done;
+		r = report_cell(d, req->op, REPORT_NOT_SWAP, &plain);
+		if (r < 0)
+			return r;
+		plain->bytes += bytes;
+		plain->bytes_done += done;
 	}
 	cell->merges += req->merges;
 	cell->requeues += req->requeues;
@@ -182,14 +175,12 @@ int report_add(struct report_device *d, const struct iot_request *req)
 
 int report_add_loss(struct report_device *d, const struct iot_loss *loss)
 {
-	struct report_cell *cell;
-	struct report_op *op;
+	struct report_cell *cell, *plain;
 	int r;
 
-	r = need_op(d, loss->op, &op);
+	r = report_cell(d, loss->op, loss->swap, &cell);
 	if (r < 0)
 		return r;
-	cell = &op->swap[loss->swap < REPORT_N_SWAP ? loss->swap : REPORT_NOT_SWAP];
 	cell->lost += loss->n;
 	cell->lost_bytes += loss->bytes;
 	if (loss->unswapped_bytes && loss->swap != IOT_SWAP_NONE) {
@@ -197,7 +188,10 @@ int report_add_loss(struct report_device *d, const struct iot_loss *loss)
 			loss->bytes - iot_swapped(loss->swap, loss->bytes, loss->unswapped_bytes);
 
 		cell->lost_bytes -= bytes;
-		op->swap[REPORT_NOT_SWAP].lost_bytes += bytes;
+		r = report_cell(d, loss->op, REPORT_NOT_SWAP, &plain);
+		if (r < 0)
+			return r;
+		plain->lost_bytes += bytes;
 	}
 	return 0;
 }

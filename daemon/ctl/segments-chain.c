@@ -24,14 +24,6 @@ struct chain {
 	char text[96];
 };
 
-static bool same_chain(const struct iot_segment *a, const struct iot_segment *b)
-{
-	const struct iot_segment_info *x = iot_segment_info(a), *y = iot_segment_info(b);
-
-	return x->stream == y->stream &&
-	       memcmp(x->capture_id, y->capture_id, sizeof(x->capture_id)) == 0;
-}
-
 static void add_range(struct chain *c, uint64_t from, uint64_t to)
 {
 	struct json_object *o = json_object_new_object();
@@ -77,7 +69,7 @@ static void measure(struct iot_scan *scan, size_t *i, struct chain *c)
 	c->first = c->info->seq;
 	if (c->first > 1)
 		add_range(c, 1, c->first - 1);
-	for (; *i < n && same_chain(first, iot_scan_segment(scan, *i)); (*i)++) {
+	for (; *i < n && iot_same_capture(first, iot_scan_segment(scan, *i)); (*i)++) {
 		uint64_t seq;
 
 		s = iot_scan_segment(scan, *i);

@@ -16,6 +16,18 @@ static inline struct iot_scan *must_scan(const char *path, const struct iot_filt
 	return sc;
 }
 
+/* A directory with one segment in it, of n_blocks of per_block requests, each changed if `change` is not NULL. */
+static inline void one_segment(struct build_dir *d, uint32_t n_blocks, uint32_t per_block,
+			       void (*change)(struct iot_request *, uint32_t))
+{
+	struct build b;
+
+	build_dir_open(d);
+	build_init(&b, 1, n_blocks, per_block);
+	b.change = change;
+	build_write(&b, d->fd, "a.iot");
+}
+
 /* Drains the scan; checks the order by wall clock. */
 static inline uint32_t drain(struct iot_scan *sc, uint64_t *ret_first_id, uint64_t *ret_last_id)
 {

@@ -480,10 +480,21 @@ static void test_broken_text(void **state)
 		    "trace: line 1: no event of this format");
 }
 
+/* A pair of its own, for events of one device that no text says. */
+static struct import_pair *begin_pair(struct world *w, uint32_t *ret_device)
+{
+	const struct import_output out = {keep, crowded, NULL};
+	struct import_pair *p;
+
+	begin(w);
+	assert_int_equal(import_device(&w->im, IOT_DEV(8, 0), ret_device), 0);
+	assert_int_equal(import_pair_new(&w->im, &out, &p), 0);
+	return p;
+}
+
 /* More begun than can be held: the older half is set aside, and said. */
 static void test_crowded(void **state)
 {
-	const struct import_output out = {keep, crowded, NULL};
 	struct bt_event e = {.action = IMPORT_ISSUE | (uint32_t)IOT_OP_READ << 8, .bytes = 512};
 	struct iot_request *open;
 	struct import_pair *p;
@@ -491,9 +502,7 @@ static void test_crowded(void **state)
 	size_t n;
 
 	(void)state;
-	begin(&w);
-	assert_int_equal(import_device(&w.im, IOT_DEV(8, 0), &e.device), 0);
-	assert_int_equal(import_pair_new(&w.im, &out, &p), 0);
+	p = begin_pair(&w, &e.device);
 	for (uint64_t i = 0; i <= IMPORT_MAX_OPEN; i++) {
 		e.time_ns = i + 1;
 		e.sector = i;
@@ -510,7 +519,6 @@ static void test_crowded(void **state)
 /* There is room for so many names: a pid that has one can change it, all others have none. */
 static void test_many_names(void **state)
 {
-	const struct import_output out = {keep, crowded, NULL};
 	struct bt_event e = {.action = IMPORT_PROCESS};
 	struct iot_request *open;
 	struct import_pair *p;
@@ -518,14 +526,12 @@ static void test_many_names(void **state)
 	size_t n;
 
 	(void)state;
-	begin(&w);
+	p = begin_pair(&w, &e.device);
 	w.im.names = calloc(2, sizeof(*w.im.names));
 	assert_non_null(w.im.names);
 	w.im.n_names = 2;
 	snprintf(w.im.names[0].comm, IOT_COMM_LEN, "old");
 	snprintf(w.im.names[1].comm, IOT_COMM_LEN, "new");
-	assert_int_equal(import_device(&w.im, IOT_DEV(8, 0), &e.device), 0);
-	assert_int_equal(import_pair_new(&w.im, &out, &p), 0);
 	for (uint32_t i = 0; i <= IMPORT_MAX_NAMES; i++) {
 		e.pid = i;
 		e.comm = 1;

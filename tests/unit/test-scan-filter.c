@@ -9,12 +9,9 @@ static void test_filters(void **state)
 	const uint64_t t0 = 1700000000ULL * SEC_NS + SPAN_NS + SEC_NS; /* request 0 */
 	struct iot_filter f;
 	struct build_dir d;
-	struct build b;
 
 	(void)state;
-	build_dir_open(&d);
-	build_init(&b, 1, 3, 8);
-	build_write(&b, d.fd, "a.iot");
+	one_segment(&d, 3, 8, NULL);
 	/* 24 requests; see build_request for who they are. */
 #define TAKES(n, ...)                                   \
 	do {                                            \
@@ -90,13 +87,9 @@ static void test_wrapped(void **state)
 	const uint64_t t0 = 1700000000ULL * SEC_NS + SPAN_NS + SEC_NS; /* request 0 */
 	struct iot_filter f = {.since_ns = t0};
 	struct build_dir d;
-	struct build b;
 
 	(void)state;
-	build_dir_open(&d);
-	build_init(&b, 1, 1, 8);
-	b.change = absurd;
-	build_write(&b, d.fd, "a.iot");
+	one_segment(&d, 1, 8, absurd);
 	takes(d.path, &f, 6);
 	f = (struct iot_filter){.until_ns = t0 + BUILD_MS_NS};
 	takes(d.path, &f, 4);
@@ -139,13 +132,9 @@ static void test_untold(void **state)
 		{{.ops = 1U << IOT_OP_READ}, NULL},
 	};
 	struct build_dir d;
-	struct build b;
 
 	(void)state;
-	build_dir_open(&d);
-	build_init(&b, 1, 2, 8);
-	b.change = forget;
-	build_write(&b, d.fd, "a.iot");
+	one_segment(&d, 2, 8, forget);
 	for (size_t i = 0; i < IOT_ARRAY_SIZE(cases); i++)
 		for (int after = 0; after < 2; after++) {
 			struct iot_scan *sc = must_scan(d.path, &cases[i].f);
@@ -175,13 +164,10 @@ static void test_match_is_pure(void **state)
 	struct iot_scan *sc;
 	struct iot_segment *s;
 	struct build_dir d;
-	struct build b;
 	char name[32];
 
 	(void)state;
-	build_dir_open(&d);
-	build_init(&b, 1, 1, 8);
-	build_write(&b, d.fd, "a.iot");
+	one_segment(&d, 1, 8, NULL);
 	sc = must_scan(d.path, NULL);
 	s = iot_scan_segment(sc, 0);
 	build_request(&r, 1, 5);
